@@ -283,6 +283,27 @@ def test_a_learner_whose_first_step_would_end_too_late_is_not_begun(monkeypatch)
     assert search(Limits(seconds=600)).run([Candidate("trees")]).networks
 
 
+@pytest.mark.parametrize(
+    ("num_probes", "seconds", "expected"), [(1, 1e4, ["linear", "k1", "gru"]), (9, 19, ["linear", "k1"])]
+)
+def test_a_network_waits_for_others_while_its_kernels_are_compiled(monkeypatch, num_probes, seconds, expected):
+    """If the compiler is still at work with little time left, it is not tried."""
+    probes = []
+
+    def is_compiling(network, sets, context):
+        probes.append(type(network.pooling.f).__name__)
+        return probes[-1] == "GRU" and probes.count("GRU") <= num_probes
+
+    monkeypatch.setattr(module, "is_compiling", is_compiling)
+    tried = [Candidate("linear"), Candidate("gru", {"width": 4}), Candidate("k1", {"width": 4})]
+    reports = []
+    with time_by(lambda: 0.0):
+        found = search(Limits(seconds, max_epochs=1), tell=reports.append).run(tried)
+    assert list(dict.fromkeys(report.candidate.split(" ")[0] for report in reports)) == expected
+    assert found.trials[1].note.startswith("not tried: its kernels") == ("gru" not in expected)
+    assert search(Limits(19, max_epochs=1)).run(tried[1:2]).networks  # one alone waits
+
+
 @pytest.mark.parametrize(("many", "expected"), [(1000, ["linear", "trees", "k1"]), (10, ["linear", "k1", "trees"])])
 def test_of_many_sets_a_network_is_tried_before_forests(monkeypatch, many, expected):
     monkeypatch.setattr(module, "MANY_SETS", many)

@@ -20,7 +20,7 @@ from janossy import (
 )
 from janossy.evaluate import Spectral, on_kernels
 from janossy.kernels import Kernels, load
-from janossy.kernels.compilation import NotCompiled, choice, finish_compilations, waiting, waits
+from janossy.kernels.compilation import NotCompiled, choice, finish_compilations, hurrying, waiting, waits
 from janossy.nn import Relations
 from tests.laws import close
 
@@ -107,8 +107,11 @@ def test_another_process_compiles(tmp_path, monkeypatch):
 
     x = np.ones(3)
     for _ in range(2):
-        with pytest.raises(NotCompiled, match="scaled_by_3"):
-            scaling(3)(3, lambda: np.ones(3), 1, x)
+        with waiting(), hurrying() as missed:
+            assert not missed()
+            with pytest.raises(NotCompiled, match="scaled_by_3"):
+                scaling(3)(3, lambda: np.ones(3), 1, x)
+            assert missed()
     assert finish_compilations() and not finish_compilations()
     scaling(3)(3, lambda: np.ones(3), 1, x)
     np.testing.assert_array_equal(x, 3 * np.ones(3))
@@ -136,6 +139,11 @@ def test_who_waits(monkeypatch):
     monkeypatch.setenv("JANOSSY_KERNELS", "background")
     assert not waits()
     with waiting():
+        assert waits()
+        with hurrying():
+            assert not waits()
+            with waiting():
+                assert waits()
         assert waits()
     seen = []
     monkeypatch.setattr(

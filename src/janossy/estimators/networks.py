@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from janossy.inference import Link, Prediction, predict
 from janossy.inference.prediction import exact, of_groups
+from janossy.kernels.compilation import hurrying
 from janossy.nn.modes import evaluating
 from janossy.nn.network import JanossyNetwork, check_network
 from janossy.nn.readout import Readout
@@ -76,6 +77,18 @@ def outputs_in_training(
     if network.training or drawn is None:
         return cast(Tensor, network(sets, context=context, generator=generator))
     return cast(Tensor, network(sets, drawn, context=context, generator=torch.Generator(sets.device).manual_seed(0)))
+
+
+def is_compiling(network: nn.Module, sets: Ragged, context: Tensor | None) -> bool:
+    """Returns True if a step on these sets needs a kernel that another process still compiles, begun here if need be.
+
+    The step is done in torch operations then.
+    """
+    with hurrying() as missed:
+        outputs_in_training(
+            network.train(), sets, context, torch.Generator(sets.device).manual_seed(0)
+        ).sum().backward()
+        return missed()
 
 
 @torch.no_grad()

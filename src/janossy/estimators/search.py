@@ -16,6 +16,7 @@ from janossy.estimators.classical.cached import CachedStatistics
 from janossy.estimators.classical.learners import ClassicalLearner
 from janossy.estimators.contenders import Contender, Run, linked, mean_loss
 from janossy.estimators.interrupts import Interrupts, now
+from janossy.estimators.networks import is_compiling
 from janossy.estimators.out_of_fold import Fold, outputs_by_draw
 from janossy.estimators.tasks import Task
 from janossy.estimators.threads import Threads, using_threads
@@ -43,6 +44,9 @@ FIRST_SPLIT = 0.6
 
 CHEAP = 0.1
 """A network whose other splits take no more than this part of the time left is trained on all of them at once."""
+
+COMPILING = 20.0
+"""The seconds that are kept for a compiler: with less time left, no network is begun whose kernels it makes."""
 
 PREDICTING = 0.05
 """The largest part of the time for a candidate's predictions from all pairs or triples; else they are sampled."""
@@ -177,6 +181,7 @@ class Search:
             waiting: contenders, with their estimated seconds.
         """
         until, num_tried = now() + FIRST_ROUND * (self.deadline - now()), 0
+        waiting, postponed = list(waiting), set()
         for place, (contender, seconds) in enumerate(waiting):
             has_ended = self.interrupts.came or (self._has_ended() and self._trained())
             if has_ended or (num_tried >= FEW and now() > until):
@@ -190,6 +195,14 @@ class Search:
             if contender.candidate.classical:
                 self._fit(contender, share)
                 continue
+            if self._trained() and not isinf(left) and self._is_compiling(contender):
+                if others and contender not in postponed:
+                    postponed.add(contender)
+                    waiting.append((contender, seconds))
+                    continue
+                if left < COMPILING:
+                    contender.note = "not tried: its kernels were still being compiled, which is done once per machine"
+                    continue
             share = min(share, self._end_of_first_split())
             num_tried += 1
             self._train_further(contender, part, share)
@@ -201,6 +214,18 @@ class Search:
             cheapest = min(left_over, key=lambda each: each[1])[0]
             self._train_further(cheapest, part, self.deadline)
         return []
+
+    def _is_compiling(self, contender: Contender) -> bool:
+        """Returns True if a step on two sets of median size needs a kernel that another process still compiles."""
+        examples = self.examples[self.splits[0][0]]
+        sizes = examples.sets.offsets.diff()
+        enough = (sizes >= contender.candidate.least_size).nonzero()[:, 0]
+        middle = enough[sizes[enough].argsort()[max(0, len(enough) // 2 - 1) :][:2]]
+        if len(middle) < 2 or contender.candidate.factory is not None:
+            return False
+        some = examples[middle.cpu()]
+        network = contender.candidate.build(*self.layouts, self.task.num_outputs).to(some.sets.device)
+        return is_compiling(network, some.sets, some.context)
 
     def _further_round(self, number: int, part: float) -> bool:
         """Trains the candidates that may still matter further. Returns False if none matters or time is over."""

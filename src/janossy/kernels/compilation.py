@@ -13,7 +13,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
 
@@ -21,6 +21,8 @@ CHOICES = "background", "wait", "off"
 
 _lock = Lock()
 _num_waiting = 0
+_num_missed = 0
+"""Calls of kernels that other processes were compiling."""
 
 
 class NotCompiled(Exception):
@@ -51,6 +53,20 @@ def waiting() -> Iterator[None]:
             _num_waiting -= 1
 
 
+@contextmanager
+def hurrying() -> Iterator[Callable[[], bool]]:
+    """Lifts ``waiting`` meanwhile, in every thread; yields a function that says if a kernel was not compiled yet."""
+    global _num_waiting
+    with _lock:
+        lifted, _num_waiting = _num_waiting, 0
+    before = _num_missed
+    try:
+        yield lambda: _num_missed > before
+    finally:
+        with _lock:
+            _num_waiting += lifted
+
+
 def waits() -> bool:
     """Returns True if a kernel is compiled by the call that needs it."""
     return _num_waiting > 0 or choice() != "background"
@@ -64,6 +80,7 @@ def runs_apart(request: bytes, program: str, cache: str) -> bool:
 
     The process reads the request on standard input. It goes on if this one ends, so that the next one loads the kernel.
     """
+    global _num_missed
     process = _processes.get(request)
     if process is None:
         if not sys.executable or getattr(sys, "frozen", False):  # no Python to start
@@ -81,7 +98,9 @@ def runs_apart(request: bytes, program: str, cache: str) -> bool:
         except OSError:
             return False
         _processes[request] = process
-    return process.poll() is None
+    is_running = process.poll() is None
+    _num_missed += is_running
+    return is_running
 
 
 def finish_compilations() -> bool:
