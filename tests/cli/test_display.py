@@ -35,3 +35,35 @@ def test_a_line_per_candidate_has_its_score_and_the_time_left():
     (line,) = said(progress(3, 3, 65.0, 535.0, trial))
     assert line.startswith("1:05  round 1  k2") and "loss 0.5100  accuracy 0.9000  best so far" in line
     assert "more --time-budget trains it longer" in line and line.endswith("at most 8:55 left")
+
+
+def of_loss(loss: float, note: str = "") -> Trial:
+    return Trial("k2", {}, 0, 3, 5.0, loss, 0.9, note=note)
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        (
+            [(30, 0.5), (99, 0.4)],
+            "lowered the best loss by 20%: more will probably help. 1 of 2 candidates had no time.",
+        ),
+        ([(30, 0.5), (99, 0.499)], "did not improve the best loss: more will probably help little. 1 of 2"),
+        ([(60, 0.5), (99, 0.6)], "No candidate had ended after half of the time: more time will probably help. 1 of 2"),
+        ([(30, 0.5), (80, 0.4)], "The search ended before its time was over: more time changes nothing."),
+        ([], ""),
+    ],
+    ids=["better", "level", "late", "early", "nothing"],
+)
+def test_what_more_time_may_bring_is_told(ends, expected):
+    with FitDisplay(Console(file=io.StringIO()), "accuracy") as display:
+        for seconds, loss in ends:
+            display(progress(3, 3, float(seconds), 100.0 - seconds, of_loss(loss)))
+        found = display.outlook([of_loss(0.4), of_loss(float("inf"), "not tried: the time was for others")])
+        assert expected in found and bool(found) == bool(expected)
+
+
+def test_without_a_limit_nothing_is_said_of_more_time():
+    with FitDisplay(Console(file=io.StringIO()), "accuracy") as display:
+        display(progress(3, 3, 5.0, float("inf"), of_loss(0.4)))
+        assert display.outlook([of_loss(0.4)]) == ""

@@ -19,7 +19,7 @@ from rich.text import Text
 from janossy.cli.workflow.describing import Described
 from janossy.cli.workflow.record import shown
 from janossy.cli.workflow.wording import in_options
-from janossy.estimators import Progress
+from janossy.estimators import Progress, Trial
 
 
 def screen() -> Console:
@@ -70,6 +70,13 @@ NOTES = {"out of time": "its part of the time was over before the planned epochs
 """Explanations of a trial's notes."""
 
 
+ENDED_EARLY = 0.05
+"""The part of the time that is left if a search ended for lack of anything to do."""
+
+MATTERS = 0.01
+"""The part by which a loss must fall to count as better."""
+
+
 class FitDisplay:
     """The progress of a search on the screen, used in ``with`` and as the estimator's ``progress``."""
 
@@ -77,7 +84,8 @@ class FitDisplay:
         self.console, self.score = console, score
         self.best: tuple[float, str] | None = None
         self.told_slow: set[str] = set()
-        self.last = 0.0
+        self.last, self.left = 0.0, inf
+        self.steps: list[tuple[float, float]] = []
         self.bars = Bars(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=20),
@@ -102,7 +110,7 @@ class FitDisplay:
             self._tried(progress)
         elif progress.epoch.number == 1:
             self._first_epoch(progress)
-        self.last = progress.seconds
+        self.last, self.left = progress.seconds, progress.seconds_left
         of = f", network {progress.network + 1} of {progress.num_networks}" if progress.num_networks > 1 else ""
         where = f"round {progress.rung + 1}: {progress.candidate}{of}"
         epoch = progress.epoch
@@ -136,6 +144,7 @@ class FitDisplay:
         is_best = isfinite(trial.loss) and (self.best is None or trial.loss < self.best[0])
         if is_best:
             self.best = trial.loss, progress.candidate
+            self.steps.append((progress.seconds, trial.loss))
         note = f"  ({NOTES.get(trial.note, trial.note)})" if trial.note else ""
         left = progress.seconds_left
         until = f"  at most {duration(left)} left" if left < inf else ""
@@ -145,6 +154,28 @@ class FitDisplay:
             f"{progress.candidate:<28}  loss {trial.loss:.4f}  {self.score} {shown(trial.score)}"
             f"{'  best so far' if is_best else ''}{note}{until}",
         )
+
+    def outlook(self, trials: Sequence[Trial]) -> str:
+        """Returns a sentence on what the second half of the time brought, and more of it may bring; "" without a limit.
+
+        ``trials``: those of the search.
+        """
+        total = self.last + self.left
+        if total == inf or not self.steps:
+            return ""
+        if self.left > ENDED_EARLY * total:
+            return "The search ended before its time was over: more time changes nothing."
+        before = [loss for seconds, loss in self.steps if seconds <= total / 2]
+        untried = sum(not isfinite(trial.loss) and "time" in trial.note for trial in trials)
+        waiting = f" {untried} of {len(trials)} candidates had no time." if untried else ""
+        if not before:
+            return f"No candidate had ended after half of the time: more time will probably help.{waiting}"
+        part = 1 - self.steps[-1][1] / before[-1] if before[-1] > 0 else 0.0
+        if part < MATTERS:
+            return (
+                f"The second half of the time did not improve the best loss: more will probably help little.{waiting}"
+            )
+        return f"The second half of the time lowered the best loss by {part:.0%}: more will probably help.{waiting}"
 
 
 def duration(seconds: float) -> str:

@@ -119,7 +119,7 @@ def _written(
 ) -> tuple[Record, Path] | None:
     """Fits, and writes the model if this process ``writes``. Returns the record and the place of the model."""
     sets = read.sets
-    model, seconds = _trained(request, read, targets, task, console)
+    model, seconds, outlook = _trained(request, read, targets, task, console)
     if not writes:
         return None
     about = sets.num_elements, int(sets.sizes.min()), int(sets.sizes.max())
@@ -158,7 +158,8 @@ def _written(
         by = "SIGTERM" if interrupts.number == signal.SIGTERM else "Ctrl-C"
         metadata = {"ended": f"by {by}, with the best so far"} if interrupts.came else {}
         write_whole(
-            folder / "report.html", report(model, sets, evaluation, record, metadata | _metadata(model), read.reasons)
+            folder / "report.html",
+            report(model, sets, evaluation, record, metadata | _metadata(model), read.reasons, outlook),
         )
     finally:  # a model without a report is better than none
         place = _move(folder, request.out, console)
@@ -271,7 +272,8 @@ def _check_enough(validation: float | int | None, num_sets: int, files: str) -> 
 
 def _trained(
     request: Request, read: Read, targets: np.ndarray, task: TaskName, console: Console
-) -> tuple[Estimator, float]:
+) -> tuple[Estimator, float, str]:
+    """Returns the fitted model, its seconds, and what more time may bring."""
     model: Estimator
     if task == "classification":
         weight: Literal["balanced"] | None = "balanced" if request.balanced else None
@@ -295,7 +297,10 @@ def _trained(
     model.set_params(progress=None)
     used = [str(trial) for trial in model.trials_ if trial.weight]
     say(console, f"{' and '.join(used)}, after {duration(monotonic() - began)}")
-    return model, monotonic() - began
+    outlook = display.outlook(model.trials_)
+    if outlook:
+        say(console, outlook)
+    return model, monotonic() - began, outlook
 
 
 def _score_name(request: Request, task: TaskName) -> str:

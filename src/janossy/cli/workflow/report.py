@@ -29,10 +29,12 @@ def report(
     record: Record,
     metadata: Mapping[str, str],
     reasons: Mapping[str, str] | None = None,
+    outlook: str = "",
 ) -> bytes:
     """Returns the page as HTML.
 
     ``metadata``: further settings and versions, by name. ``reasons``: the reasons for the columns' kinds.
+    ``outlook``: a sentence on what more time may bring.
     """
     task = task_of(model)
     numbers = by_permutations(model, _of_all(evaluation, len(sets)))
@@ -60,6 +62,7 @@ def report(
         "images": {name: data_uris(plot) for name, plot in plots.items()},
         "of_targets": _of_targets(record.recipe.target),
         "metadata": metadata,
+        "outlook": outlook,
     }
     return fill(__package__, "report.html.j2", context)
 
