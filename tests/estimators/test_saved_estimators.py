@@ -208,10 +208,11 @@ def test_weights_of_another_network_are_an_error(written):
         load(written)
 
 
-@pytest.mark.parametrize("amounts", ["quantile", "by-category"])
+@pytest.mark.parametrize("amounts", ["quantile", "by-category", "codes"])
 def test_forms_of_numbers_are_in_the_saved_model(tmp_path, amounts):
     rng = np.random.default_rng(0)
     rows = {"set": np.arange(120) // 3, "kind": rng.choice(list("abc"), 120), "x": rng.lognormal(0, 2, 120)}
+    rows["x"] = rng.integers(0, 9, 120) if amounts == "codes" else rows["x"]
     sets = as_sets(rows, set_id="set")
     model = SetRegressor({"strategy": "k1", "amounts": amounts}, **QUICK).fit(sets, np.arange(40.0))
     raw = SetRegressor("k1", **QUICK).fit(sets, np.arange(40.0))

@@ -127,10 +127,11 @@ def test_no_setting_is_without_effect():
     }
     assert set(changes) == {setting.name for setting in fields(Settings)}
     knots = tuple(2.0**j for j in range(17))
-    columns = Layout((3,), 1, means=(1.0,), scales=(1.0,), smallest=(0.01,), periods=(0.0,), quantiles=(knots,))
+    values = {"quantiles": (knots,), "values": ((1.0, 2.0, 3.0),)}
+    columns = Layout((3,), 1, means=(1.0,), scales=(1.0,), smallest=(0.01,), periods=(0.0,), **values)
     del changes["amounts"]
     forms = [build_network("k1", columns, columns, 1, amounts=amounts) for amounts in AMOUNTS]
-    assert len({repr(each.h) for each in forms}) == len({repr(each.rho) for each in forms}) == len(AMOUNTS) == 4
+    assert len({repr(each.h) for each in forms}) == len({repr(each.rho) for each in forms}) == len(AMOUNTS) == 5
     for name, value in changes.items():
         assert any(repr(built(strategy, **{name: value})) != repr(built(strategy)) for strategy in STRATEGIES), name
 
@@ -195,7 +196,7 @@ def test_pair_features_of_every_layout():
         (
             lambda: built("k1", amounts="ln"),
             ValueError,
-            "amounts among raw, log, quantile, by-category; got amounts='ln'",
+            "amounts among raw, log, quantile, by-category, codes; got amounts='ln'",
         ),
         (lambda: built("k1", depth=0), ValueError, "strategy 'k1' expects depth >= 1; got depth=0"),
         (lambda: built("k1", width="8"), TypeError, "strategy 'k1' expects width >= 1, an integer; got width='8'"),

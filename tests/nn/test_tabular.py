@@ -128,6 +128,22 @@ def test_skewed_numbers_enter_with_their_levels():
             ColumnEmbedding([], num_numbers=2, quantiles=[wrong])
 
 
+def test_numbers_that_may_be_codes_have_embeddings():
+    values = [-1.5, -0.5, 0.25]
+    embed = ColumnEmbedding([3], num_numbers=2, coded=[(1, values)], embedding_features=4)
+    numbers = torch.tensor([-1.5, 0.25, 0.2500001, 7.0, -1.0])
+    found = embed(torch.stack([torch.ones(5), torch.zeros(5), numbers], 1))
+    assert found.shape == (5, 10) == (5, embed.out_features)
+    close(found[:, 6:], embed.of_values[0].weight[torch.tensor([1, 3, 3, 0, 0])])
+    assert not found[3:, 6:].any() and found[:3, 6:].any(1).all()
+    again = ColumnEmbedding(**embed.config())
+    again.load_state_dict(embed.state_dict())
+    assert torch.equal(again(torch.ones(1, 3)), embed(torch.ones(1, 3)))
+    for wrong in [(2, values), (1, [1.0, 1.0, 2.0]), (1, [1.0]), (1,), 3]:
+        with pytest.raises(ValueError, match="expects coded as"):
+            ColumnEmbedding([], num_numbers=2, coded=[wrong])
+
+
 def test_numbers_are_scaled_by_their_categories():
     """They start as they are; then each category has a factor and a shift for each number, and they add up."""
     embed = ColumnEmbedding([3, 2], num_numbers=2, embedding_features=1, by_category=True)

@@ -350,6 +350,34 @@ def test_amounts_are_numbers_that_span_orders_of_magnitude():
     assert running.encoder().element_layout.smallest == encoder.element_layout.smallest
 
 
+def test_a_few_whole_numbers_may_be_codes():
+    source = np.random.default_rng(0)
+    columns = {
+        "suit": source.integers(1, 5, 600),
+        "year": source.integers(0, 500, 600),
+        "half": source.integers(0, 9, 600) / 2,
+        "flag": source.integers(0, 2, 600),
+        "rank": np.where(source.random(600) < 0.1, np.nan, source.integers(2, 15, 600)),
+        "rare": np.where(np.arange(600) < 599, 1.0, 0.5),
+    }
+    table = as_sets(columns | {"set": np.arange(600) // 5}, set_id="set")
+    encoder = TableEncoder().fit(table)
+    layout = encoder.element_layout
+    assert [encoder.element_names[j] for j, _ in layout.coded] == ["suit", "rank"]
+    numbers = encoder.transform(table).elements.values
+    for j, values in layout.coded:
+        there = numbers[~np.isnan(columns[encoder.element_names[j]]), j]
+        assert values == pytest.approx(there.unique().tolist(), abs=1e-6)
+    assert TableEncoder.from_state(json.loads(json.dumps(encoder.state()))).element_layout == layout
+    with pytest.raises(ValueError, match="values: ascending numbers"):
+        state = encoder.state()
+        state["elements"][0]["values"] = [2.0, 1.0]
+        TableEncoder.from_state(state)
+    running = RunningStatistics()
+    running.add(table, np.zeros(len(table)), False, "set {}".format)
+    assert running.encoder().element_layout.coded == []
+
+
 def test_skewed_numbers_are_known_by_their_quantiles():
     """Not normal or uniform ones, angles or constants; and not of pieces, whose quantiles do not add up."""
     source = np.random.default_rng(0)

@@ -58,6 +58,8 @@ class Candidate:
             return "its statistics are compact anyway"
         if form == "quantile" and not layout.skewed:
             return "no column of numbers is skewed"
+        if form == "codes" and not layout.coded:
+            return "no column holds a few whole numbers, which may be codes"
         if form == "by-category" and not (layout.vocabularies and layout.num_numbers):
             return "no column of numbers is beside one of categories"
         return ""
@@ -110,6 +112,7 @@ AUTO = (
     Candidate("trees"),
     Candidate("k1", {"amounts": "log"}),
     Candidate("k1", {"amounts": "quantile"}),
+    Candidate("k1", {"amounts": "codes"}),
     Candidate("attention"),
     Candidate("k2+features"),
     Candidate("forest"),

@@ -28,7 +28,7 @@ from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import Distinct, Sampled, Tuples
 from janossy.tables.layout import Layout
 
-AMOUNTS = ("raw", "log", "quantile", "by-category")
+AMOUNTS = ("raw", "log", "quantile", "by-category", "codes")
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,7 @@ class Settings:
     - "log": logarithms beside numbers that span orders of magnitude
     - "quantile": quantile levels beside numbers that are skewed
     - "by-category": numbers scaled by each category, beside all numbers
+    - "codes": embeddings beside numbers that may be codes, one per value
     """
     features: Mapping[str, Any] | None = None
     """Arguments of ``TupleFeatures`` for pairs, triples and attention scores; {} for ``pair_features``.
@@ -154,6 +155,8 @@ def _forms(settings: Settings, layout: Layout) -> dict[str, Any]:
         return {"amounts": layout.amounts}
     if settings.amounts == "quantile":
         return {"quantiles": layout.skewed}
+    if settings.amounts == "codes":
+        return {"coded": layout.coded}
     both = bool(layout.vocabularies) and layout.num_numbers > 0
     return {"by_category": True} if settings.amounts == "by-category" and both else {}
 

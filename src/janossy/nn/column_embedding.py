@@ -16,6 +16,10 @@ MAX_FEATURES = 50
 """The greatest width that ``embedding_width`` chooses."""
 
 
+SAME = 0.25
+"""The part of the least distance of two values within which a number counts as one of them."""
+
+
 def embedding_width(num_codes: int) -> int:
     """Returns the width of an embedding of ``num_codes`` codes: fastai's rule 1.6·n^0.56, at most 50."""
     return cast(int, min(MAX_FEATURES, max(1, round(1.6 * num_codes**0.56))))
@@ -40,6 +44,8 @@ class ColumnEmbedding(nn.Module):
             number among the quantiles, linear in between, with mean 0 and variance 1.
         by_category: True to add one feature per column of numbers. It is the number scaled and shifted by learned
             amounts of the row's categories, which start as 1 and 0.
+        coded: columns of numbers that may be codes, as (column, ascending values). Each adds an embedding of its
+            values; the embedding of other numbers starts as zero.
 
     Shapes: (N, num_columns) -> (N, out_features), the embeddings and the numbers; ``places`` says where each column's
         are.
@@ -64,6 +70,7 @@ class ColumnEmbedding(nn.Module):
         amounts: Sequence[Sequence[float]] = (),
         quantiles: Sequence[tuple[int, Sequence[float]]] = (),
         by_category: bool = False,
+        coded: Sequence[tuple[int, Sequence[float]]] = (),
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -83,11 +90,17 @@ class ColumnEmbedding(nn.Module):
         widths = [embedding_features or embedding_width(num_codes) for num_codes in self.vocabularies]
         self.embeddings = nn.ModuleList(map(nn.Embedding, self.vocabularies, widths))
         self.amounts = _checked_amounts(amounts, num_numbers)
-        self.quantiles = _checked_quantiles(quantiles, num_numbers)
+        self.quantiles = _checked_columns(quantiles, num_numbers, "quantiles")
         self.affine = (
             nn.ModuleList(nn.Embedding(num_codes, 2 * num_numbers) for num_codes in self.vocabularies)
             if by_category
             else None
+        )
+        self.coded = _checked_columns(coded, num_numbers, "coded")
+        widths_of_values = [embedding_features or embedding_width(1 + len(values)) for _, values in self.coded]
+        self.of_values = nn.ModuleList(
+            nn.Embedding(1 + len(values), width)
+            for (_, values), width in zip(self.coded, widths_of_values, strict=True)
         )
         self.scales = nn.Parameter(torch.empty(num_numbers)) if scaled else None
         self.reset_parameters()
@@ -96,11 +109,12 @@ class ColumnEmbedding(nn.Module):
         self.places = [list(range(a, b)) for a, b in pairwise(ends)]
         """The features that each column becomes."""
         self.out_features = ends[-1] + 2 * len(self.amounts) + len(self.quantiles) + by_category * num_numbers
+        self.out_features += sum(widths_of_values)
         self.to(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
         """Draws the embeddings anew; those of code 0 are set to zero."""
-        for embedding in self.embeddings:
+        for embedding in (*self.embeddings, *self.of_values):
             assert isinstance(embedding, nn.Embedding)
             embedding.reset_parameters()
             nn.init.zeros_(embedding.weight.detach()[0])
@@ -121,6 +135,8 @@ class ColumnEmbedding(nn.Module):
             changes = [change(column) for change, column in zip(self.affine, columns, strict=True)]
             factors, shifts = torch.stack(changes).sum(0).chunk(2, 1)
             more.append(numbers * (1 + factors) + shifts)
+        for embed, (column, values) in zip(self.of_values, self.coded, strict=True):
+            more.append(embed(_codes(numbers[:, column], values)))
         numbers = numbers if self.scales is None else numbers * self.scales
         return torch.cat([*embedded, numbers, *more], dim=1)
 
@@ -149,6 +165,7 @@ class ColumnEmbedding(nn.Module):
             "amounts": self.amounts,
             "quantiles": self.quantiles,
             "by_category": self.affine is not None,
+            "coded": self.coded,
         }
 
     def extra_repr(self) -> str:
@@ -162,6 +179,15 @@ def _level(numbers: Tensor, knots: Sequence[float]) -> Tensor:
     inside = ((x - low) / width.where(width > 0, 1)).clamp(0, 1)
     level = torch.where(width > 0, inside, (x >= low).double()).mean(1, keepdim=True)
     return ((level - 0.5) * 12**0.5).to(numbers.dtype)
+
+
+def _codes(numbers: Tensor, values: Sequence[float]) -> Tensor:
+    """Returns 1 + the position of each number (N,) among the values, or 0 if it is another."""
+    x, known = numbers.double().contiguous(), numbers.new_tensor(values, dtype=torch.float64)
+    middles = (known[1:] + known[:-1]) / 2
+    places = torch.bucketize(x, middles)
+    is_known = (x - known[places]).abs() <= SAME * known.diff().min()
+    return (1 + places) * is_known
 
 
 def _checked_amounts(given: Any, num_numbers: int) -> list[tuple[int, float, float, float]]:
@@ -180,8 +206,8 @@ def _checked_amounts(given: Any, num_numbers: int) -> list[tuple[int, float, flo
     return checked
 
 
-def _checked_quantiles(given: Any, num_numbers: int) -> list[tuple[int, list[float]]]:
-    """Returns each column's quantiles as (column, quantiles). Raises: ValueError for other values."""
+def _checked_columns(given: Any, num_numbers: int, name: str) -> list[tuple[int, list[float]]]:
+    """Returns each column with its ascending numbers. Raises: ValueError for other values."""
     checked = []
     for each in given if isinstance(given, Sequence) else (given,):
         column, knots = each if isinstance(each, Sequence) and len(each) == 2 else (None, None)
@@ -194,9 +220,10 @@ def _checked_quantiles(given: Any, num_numbers: int) -> list[tuple[int, list[flo
             or list(knots) != sorted(knots)
             or len(knots) < 2
             or knots[0] == knots[-1]
+            or (name == "coded" and len(set(knots)) < len(knots))
         ):
             raise ValueError(
-                f"ColumnEmbedding expects quantiles as a list of (column < {num_numbers}, ascending numbers); got "
+                f"ColumnEmbedding expects {name} as a list of (column < {num_numbers}, ascending numbers); got "
                 f"{given!r}."
             )
         checked.append((column, list(map(float, knots))))

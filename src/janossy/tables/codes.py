@@ -31,6 +31,9 @@ FEWEST_ANGLES = 100
 NUM_BINS = 16
 """The number of quantile bins that describe a distribution."""
 
+MAX_VALUES = 64
+"""The largest number of different whole numbers that may be codes."""
+
 ROUNDING = 4 * np.finfo(np.float64).eps
 """The largest relative variation of a constant column. It is relative to the largest value, and allows for rounding."""
 
@@ -47,6 +50,7 @@ class Number:
     - ``smallest`` is the smallest positive number, the unit of logarithms. It is 0 if there is no positive number, and
       -1 if there are negative numbers.
     - ``quantiles`` are those at the levels 0, 1/16, …, 1. They are empty if unknown, as for files read in pieces.
+    - ``values`` are the different values, ascending, if they may be codes: 3 to 64 whole numbers. Else they are empty.
     """
 
     name: str
@@ -59,6 +63,7 @@ class Number:
     high: float = 0.0
     smallest: float = 0.0
     quantiles: tuple[float, ...] = ()
+    values: tuple[float, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -81,13 +86,14 @@ class Number:
         smallest = _smallest(there) if column.kind == "numeric" else 0.0
         levels = np.linspace(0, 1, NUM_BINS + 1)
         quantiles = tuple(np.quantile(there, levels).tolist()) if column.kind == "numeric" and low < high else ()
+        values = _values(there) if column.kind == "numeric" else ()
         power = int(np.frexp(largest)[1])
         there = np.ldexp(there, -power)  # below 1, so that squares neither overflow nor vanish
         mean = there.mean()
         scale = np.sqrt(np.square(there - mean).mean())
         mean, scale = np.ldexp([mean, scale if scale > ROUNDING else 0.0], power).tolist()
         period = Turns.of(np.ldexp(there, power)).period if column.kind == "numeric" else 0.0
-        return cls(name, column.kind, mean, scale, bool(missing.any()), period, low, high, smallest, quantiles)
+        return cls(name, column.kind, mean, scale, bool(missing.any()), period, low, high, smallest, quantiles, values)
 
     def far(self, column: Column) -> np.ndarray:
         """Flags values (N,) that lie farther outside the range of training than that range is wide."""
@@ -116,6 +122,16 @@ class Number:
 def _smallest(numbers: np.ndarray) -> float:
     """Returns the smallest positive number, or -1 if there are negative numbers. Some number must not be 0."""
     return -1.0 if (numbers < 0).any() else float(numbers[numbers > 0].min())
+
+
+def _values(numbers: np.ndarray) -> tuple[float, ...]:
+    """Returns the different values if they may be codes, else nothing."""
+    some = np.unique(numbers[: 4 * MAX_VALUES])
+    if len(some) > MAX_VALUES or (some != np.round(some)).any():
+        return ()
+    values = np.unique(numbers)
+    may_be_codes = 2 < len(values) <= MAX_VALUES and (values == np.round(values)).all()
+    return tuple(values.tolist()) if may_be_codes else ()
 
 
 @dataclass(frozen=True)
@@ -248,6 +264,7 @@ class NumberState(Struct, forbid_unknown_fields=True):
     high: float = 0.0
     smallest: Annotated[float, Meta(ge=-1)] = 0.0
     quantiles: Annotated[list[float], Meta(max_length=NUM_BINS + 1)] = []
+    values: Annotated[list[float], Meta(max_length=MAX_VALUES)] = []
 
 
 class CategoriesState(Struct, forbid_unknown_fields=True):
@@ -318,7 +335,10 @@ def code_from_state(state: Any) -> Code:
     _check_finite("quantiles", *number.quantiles)
     if number.quantiles != sorted(number.quantiles) or len(number.quantiles) not in (0, NUM_BINS + 1):
         raise ValueError(f"quantiles: {NUM_BINS + 1} ascending numbers, or none, are expected; got others")
-    return Number(**fields | {"quantiles": tuple(number.quantiles)})
+    _check_finite("values", *number.values)
+    if number.values != sorted(set(number.values)):
+        raise ValueError("values: ascending numbers are expected; got others")
+    return Number(**fields | {"quantiles": tuple(number.quantiles), "values": tuple(number.values)})
 
 
 def _check_finite(field: str, *numbers: float) -> None:

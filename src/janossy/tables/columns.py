@@ -380,8 +380,8 @@ def _inferred(values: np.ndarray, name: str) -> pa.Array:
         inferred = pa.array(values, pa.duration("ns"), from_pandas=True)
     if pa.types.is_nested(inferred.type):
         raise TypeError(
-            f"column {name!r} expects one value per row, each a string or a number; got Arrow's {inferred.type}. Dicts "
-            "of counts are Counters; of others make columns."
+            f"column {name!r} expects one value per row, each a string or a number; got Arrow's {inferred.type}. Give "
+            "counts as a Counter, and the entries of other dicts as columns."
         )
     return inferred
 

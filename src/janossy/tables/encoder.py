@@ -198,6 +198,7 @@ def layout_of(codes: tuple[Code, ...]) -> Layout:
         smallest=tuple(smallest for code in numbers for smallest in (code.smallest, *[0.0] * code.missing)),
         means=tuple(mean for code in numbers for mean in (code.mean, *[0.0] * code.missing)),
         quantiles=tuple(each for code in numbers for each in (code.quantiles, *[()] * code.missing)),
+        values=tuple(each for code in numbers for each in (code.values, *[()] * code.missing)),
     )
 
 

@@ -25,6 +25,7 @@ class Layout:
     - ``periods``: 2π or 360 if the values are angles, else 0.
     - ``smallest``: the smallest positive number, 0 if no number is positive, and -1 if there are negative numbers.
     - ``quantiles``: those of each column before standardisation.
+    - ``values``: the different values of each column before standardisation, if they may be codes.
     - ``largest_size``: the set size that a network reads for all larger sets too; None if sizes are read as they are.
     """
 
@@ -37,6 +38,7 @@ class Layout:
     means: tuple[float, ...] = ()
     smallest: tuple[float, ...] = ()
     quantiles: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
+    values: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
 
     @property
     def num_columns(self) -> int:
@@ -81,6 +83,18 @@ class Layout:
             if len(gaps) and self.scales[j] and not self.periods[j] and gaps.max() > SKEWED * np.median(gaps):
                 found.append((j, ((np.array(knots) - self.means[j]) / self.scales[j]).tolist()))
         return found
+
+    @property
+    def coded(self) -> list[tuple[int, list[float]]]:
+        """The columns of numbers that may be codes: each with its different values, standardised.
+
+        Columns are counted from the first column of numbers.
+        """
+        return [
+            (j, ((np.array(values) - self.means[j]) / self.scales[j]).tolist())
+            for j, values in enumerate(self.values)
+            if values and self.scales[j]
+        ]
 
     def scale(self, column: int) -> float:
         """Returns the scale by which a column of numbers was divided, or 1 if it is unknown."""

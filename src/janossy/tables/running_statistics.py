@@ -56,7 +56,7 @@ class Numbers:
     def fitted(self) -> Number:
         constant = self.code.scale <= ROUNDING * self.largest
         scale = 0.0 if constant else self.code.scale
-        return replace(self.code, scale=scale, period=self.turns.period, quantiles=())
+        return replace(self.code, scale=scale, period=self.turns.period, quantiles=(), values=())
 
 
 @dataclass

@@ -51,7 +51,7 @@ def fit(folder: Path, data: str, model: str, budget: float, seed: int) -> dict[s
 
 
 def main() -> None:
-    """Fit what is missing, and write the page."""
+    """Fits the cells that are missing, and writes the page."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="the folder that has a folder per table")
     parser.add_argument("--budgets", default="10,60", help="CPU seconds, with commas between")

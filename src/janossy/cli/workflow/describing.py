@@ -42,7 +42,7 @@ def describe(sets: SetTable, reasons: Mapping[str, str] | None = None) -> Iterat
             if owner == "element" and _is_constant(column, sets):
                 hint = f"one value in each set: --set-columns {name}?"
             elif column.kind == "numeric" and (different := _num_codes(column)) is not None:
-                hint = f"{different} different whole numbers. If they are codes and no amounts: --categorical {name}"
+                hint = f"{different} different whole numbers, tried as amounts and as codes: --categorical {name}?"
             elif column.kind == "categorical" and (what := _spelled(column)):
                 hint = what.format(name)
             reason = (reasons or {}).get(name) or REASONS[column.kind]
