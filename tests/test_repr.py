@@ -63,7 +63,7 @@ OTHERWISE: dict[str, Any] = {
     "append_size": "log",
     "bidirectional": True,
     "by_category": True,
-    "coded": [(0, (0.0, 1.0))],
+    "coded": [(0, [0.0, 1.0])],
     "differences": [0],
     "dispersion": 3.0,
     "distances": [[0, 1]],
