@@ -550,7 +550,7 @@ def test_inputs_it_does_not_take():
     few = PaddedNetwork(network(TupleMLP(2, 2, 3), Tuples(2, max_rows=35)))
     with pytest.raises(ValueError, match=r"needs 36, over max_rows=35; use smaller batches or Ragged sets"):
         few(x, mask)
-    with pytest.raises(ValueError, match=r"of one k; got TupleMLP of k=3"):
+    with pytest.raises(ValueError, match=r"the same k for f and orderings; got TupleMLP of k=3"):
         PaddedNetwork(JanossyNetwork(None, JanossyPooling(TupleMLP(3, 2, 3), Tuples(2)), None))(x, mask)
     for noise in (torch.rand(3, 4), torch.rand(3, 1, 5)):
         with pytest.raises(ValueError, match=r"noise \(B, m, n\)"):

@@ -54,7 +54,7 @@ def test_dropout_that_is_switched_off():
 def test_sizes_that_change():
     """The sets are as many, with as many elements."""
     layer = JanossyPooling(TupleMLP(3, D, 16), Tuples(3))
-    alike, unlike = distinct_sets((10,) * 50), distinct_sets((451,) + (1,) * 49)
+    alike, unlike = distinct_sets((4,) * 50), distinct_sets((151,) + (1,) * 49)
     assert name_of(layer, alike) == "fused"
     assert name_of(layer, unlike) == "spectral"
     assert name_of(layer, alike) == "fused"

@@ -56,7 +56,9 @@ def test_whole_sets_of_another_size_get_the_function_s_own_error():
 
 @pytest.mark.parametrize("f", [TupleMLP(2, D, 4), TupleProduct(2, D, 4)])
 def test_another_k_is_refused_as_the_layer_is_made(f):
-    with pytest.raises(ValueError, match=r"of one k; got Tuple\w+ of k=2 over Tuples\(k=3.* of k=3. Give both"):
+    with pytest.raises(
+        ValueError, match=r"the same k for f and orderings; got Tuple\w+ of k=2 over Tuples\(k=3.* of k=3. Give both"
+    ):
         JanossyPooling(f, Tuples(3))
     with pytest.raises(ValueError, match=r"of k=2 over Distinct\(.* of k=1. Give both"):
         JanossyPooling(f, Tuples(2), orderings_train=Distinct(5, k=1))

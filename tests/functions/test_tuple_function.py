@@ -59,7 +59,7 @@ def test_k_is_taken_once(make):
     JanossyPooling(f, Tuples(2))
     with pytest.raises(ValueError, match=r"the same k for f and orderings; got .* of k=2 over Tuples\(k=3"):
         JanossyPooling(f, Tuples(3))
-    with pytest.raises(ValueError, match=r"one k; got .* of k=2 over"):
+    with pytest.raises(ValueError, match=r"the same k for f and orderings; got .* of k=2 over"):
         JanossyPooling(make(), Tuples(2), orderings_train=Sampled(2, k=3))
 
 

@@ -184,7 +184,7 @@ def test_more_bad_input():
         GroupPooling(pool.pooling.f, [(0, 1), (1, 0)])
     with pytest.raises(TypeError, match="expects f"):
         GroupPooling(3, reversal(2))
-    with pytest.raises(ValueError, match=r"of one k; got TupleMLP of k=2"):
+    with pytest.raises(ValueError, match=r"the same k for f and orderings; got TupleMLP of k=2"):
         GroupPooling(TupleMLP(2, 3, 4), improper(0))(torch.zeros(4, 3), torch.tensor([[0, 1, 2, 3]]))
     with pytest.raises(ValueError, match="expects tuples of 3 elements; got one of 2"):
         JanossyPooling(GRU(3, 4), GroupImages(cyclic(3)))(Ragged.from_sizes(torch.zeros(5, 3), [3, 2]))
