@@ -162,7 +162,7 @@ def test_inspect_is_one_screen(fitted, janossy):
     [
         ({**NEW, "price": None}, (), "new.parquet has no column 'price', which the model names. It has order, item,"),
         (changed(NEW, "price", 3, float("inf")), (), "new.parquet, row 4: column 'price' is infinite."),
-        ({**NEW, "price": ["x"] * len(NEW["price"])}, (), "new.parquet, row 1: column 'price' is numeric, and here"),
+        ({**NEW, "price": ["x"] * len(NEW["price"])}, (), "new.parquet, row 1: column 'price' is numeric, but here"),
         (NEW, ("--set-id", "id"), "new.parquet has no column 'id', which --set-id names."),
         (NEW, ("--out", "new.parquet"), "new.parquet exists. Give another --out"),
         (NEW, ("--out", "predictions.xlsx"), "--out expects a file in .parquet, .csv, .arrow, .feather"),

@@ -65,5 +65,5 @@ def test_what_is_not_there(store):
         open_files(f"{store}/readme.txt")
     with pytest.raises(ValueError, match="names a store that is not known"):
         stored_files("nostore://bucket/x.parquet", {})
-    with pytest.raises(ValueError, match="different ones"):
+    with pytest.raises(ValueError, match="expected different files"):
         open_files([store, f"{store}/year=2023"])
