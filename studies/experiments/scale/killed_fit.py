@@ -89,13 +89,13 @@ def fit(folder: Path, name: str) -> None:
     checkpoints.SECONDS = 0.03
     torch.set_num_threads(1)
     file = os.open(folder / f"{name}.steps", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    step = Training._step
+    step = Training.step
 
     def noted(self, *arguments):
         os.write(file, f"{os.getpid()} {self.state.step}\n".encode())
         return step(self, *arguments)
 
-    Training._step = noted
+    Training.step = noted
     stream = SetStream(folder / "long.parquet", "target", set_id="set_id")
     model = SetRegressor(NETWORK, checkpoint=folder / name, **SETTINGS).fit(stream)
     weights = b"".join(x.numpy().tobytes() for x in model.ensemble_.networks[0].state_dict().values())
