@@ -23,7 +23,7 @@ from scipy.optimize import least_squares
 from torch import Tensor, nn
 
 from benchmarks.auto import cases
-from benchmarks.harness import about_here, backward
+from benchmarks.harness import about_here, backward, origin
 from janossy import JanossyPooling, Ragged, TupleMLP, Tuples
 from janossy.evaluate import Evaluator, Problem, candidates
 from janossy.evaluate.cost import Cost
@@ -128,15 +128,12 @@ def fit(costs: Sequence[Cost], seconds: Sequence[float]) -> tuple[dict[str, floa
 
 def table(data: dict) -> str:
     """Returns a record as Markdown: one line per evaluator and number of threads, and one per case that is far off."""
-    versions = data["versions"]
     found = sorted((Measured(**row) for row in data["rows"]), key=lambda x: (x.evaluator, x.num_threads))
     near = sum(0.5 <= each.ratio <= 2 for each in found)
     lines = [
         data["about"].strip(),
         "",
-        f"`{data['command']}` on {data['machine']['cpu']}, {data['machine']['cores']} cores, "
-        f"Python {versions['python']}, torch {versions['torch']}, {data['finished'][:10]}. "
-        f"Within a factor of two: {near} of {len(found)}.",
+        f"{origin(data)} Within a factor of two: {near} of {len(found)}.",
         "",
         "| evaluator | threads | cases | within a factor of two | predicted / measured, median | lowest | highest |",
         "|---|---|---|---|---|---|---|",

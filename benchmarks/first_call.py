@@ -16,7 +16,7 @@ from time import perf_counter
 
 import torch
 
-from benchmarks.harness import about_here
+from benchmarks.harness import about_here, origin
 from janossy import GRU, JanossyPooling, Ragged, Sampled, TupleMLP, Tuples
 from janossy.kernels.compilation import finish_compilations
 
@@ -69,12 +69,10 @@ def first_call(name: str) -> list[float]:
 
 def table(data: dict) -> str:
     """Returns a record as Markdown."""
-    versions = data["versions"]
     lines = [
         data["about"].strip(),
         "",
-        f"`{data['command']}` on {data['machine']['cpu']}, {data['machine']['cores']} cores, "
-        f"Python {versions['python']}, torch {versions['torch']}, {data['finished'][:10]}. Seconds.",
+        f"{origin(data)} Seconds.",
         "",
         "| layer | cold, first call | second call | compiled | call then | warm, first call | second call |",
         "|---|---|---|---|---|---|---|",

@@ -69,6 +69,15 @@ def record(timings: list[Timing], about: str, command: str) -> dict:
     }
 
 
+def origin(data: dict) -> str:
+    """Returns the command, the machine, the versions and the date of a record."""
+    machine, versions = data["machine"], data["versions"]
+    return (
+        f"`{data['command']}` on {machine['cpu']}, {machine['cores']} cores, Python {versions['python']}, "
+        f"torch {versions['torch']}, {data['finished'][:10]}."
+    )
+
+
 def table(data: dict) -> str:
     """Returns a record as Markdown."""
     machine, versions = data["machine"], data["versions"]

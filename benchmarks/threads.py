@@ -15,7 +15,7 @@ from time import perf_counter, process_time
 
 import numpy as np
 
-from benchmarks.harness import about_here
+from benchmarks.harness import about_here, origin
 from janossy.estimators import SetRegressor
 
 RESULTS = Path(__file__).parent / "results"
@@ -75,12 +75,10 @@ def one(name: str, choice: str) -> list[float]:
 
 def table(data: dict) -> str:
     """A record as Markdown."""
-    versions = data["versions"]
     lines = [
         data["about"].strip(),
         "",
-        f"`{data['command']}` on {data['machine']['cpu']}, {data['machine']['cores']} cores, "
-        f"Python {versions['python']}, torch {versions['torch']}, {data['finished'][:10]}.",
+        origin(data),
         "",
         "| fit | chosen | CPU s, chosen | one | all | seconds, chosen | one | all |",
         "|---|---|---|---|---|---|---|---|",

@@ -217,13 +217,13 @@ class Search:
 
     def _is_compiling(self, contender: Contender) -> bool:
         """Returns True if a step on two sets of median size needs a kernel that another process still compiles."""
-        examples = self.examples[self.splits[0][0]]
-        sizes = examples.sets.offsets.diff()
+        training = self.splits[0][0]
+        sizes = self.examples.sets.offsets.diff().cpu()[training]
         enough = (sizes >= contender.candidate.least_size).nonzero()[:, 0]
         middle = enough[sizes[enough].argsort()[max(0, len(enough) // 2 - 1) :][:2]]
         if len(middle) < 2 or contender.candidate.factory is not None:
             return False
-        some = examples[middle.cpu()]
+        some = self.examples[training[middle]]
         network = contender.candidate.build(*self.layouts, self.task.num_outputs).to(some.sets.device)
         return is_compiling(network, some.sets, some.context)
 
@@ -446,7 +446,8 @@ class Search:
             contender.note, contender.is_over = str(error), True
             return
         if not found:
-            contender.note = "not tried: its first step is estimated to take longer than the time left"
+            if not contender.runs:
+                contender.note = "not tried: its first step is estimated to take longer than the time left"
             return
         device = self.examples.sets.device
         contender.runs = []

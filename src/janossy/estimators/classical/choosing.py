@@ -202,16 +202,15 @@ def _pairs(seen: SortedSets, bag: CellCounts, most: int) -> Iterator[CellPairs]:
     """Yields the pairs of cells that most sets hold, if there are any."""
     if not bag.num_cells:
         return
-    numbers = bag.numbers_of(seen)
-    places = torch.searchsorted(bag.cells, numbers).clamp_max(bag.num_cells - 1)
-    there = _occurrences(seen, places.where(bag.cells[places] == numbers, -1), bag.num_cells)
+    places, kept = bag.places_of(bag.numbers_of(seen))
+    there = _occurrences(seen, places.where(kept, -1), bag.num_cells)
     together = triu(there.T @ there, 1).tocoo()
     frequent = together.data >= FEWEST_SETS
     first, second, num_sets = together.row[frequent], together.col[frequent], together.data[frequent]
-    kept = np.lexsort((second, first, -num_sets))[:most]
-    if len(kept):
-        pairs = CellPairs(bag, num_pairs=len(kept))
-        found = np.stack([first[kept], second[kept]], axis=1).astype(np.int64)
+    chosen = np.lexsort((second, first, -num_sets))[:most]
+    if len(chosen):
+        pairs = CellPairs(bag, num_pairs=len(chosen))
+        found = np.stack([first[chosen], second[chosen]], axis=1).astype(np.int64)
         pairs.pairs.copy_(torch.from_numpy(found[np.lexsort((found[:, 1], found[:, 0]))]))
         yield pairs
 

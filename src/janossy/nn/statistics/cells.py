@@ -82,10 +82,14 @@ class CellCounts(nn.Module):
             found = found * size + value
         return found
 
+    def places_of(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the position of each element's cell among those that are kept, (N,), and True where there is one."""
+        places = torch.searchsorted(self.cells, numbers).clamp_max(max(0, self.num_cells - 1))
+        return places, self.cells[places] == numbers if self.num_cells else torch.zeros_like(numbers, dtype=torch.bool)
+
     def forward(self, sets: SortedSets) -> Tensor:
         numbers, width = self.numbers_of(sets), self.out_features
-        places = torch.searchsorted(self.cells, numbers).clamp_max(max(0, self.num_cells - 1))
-        kept = self.cells[places] == numbers if self.num_cells else torch.zeros_like(numbers, dtype=torch.bool)
+        places, kept = self.places_of(numbers)
         if self.num_hashed:
             hashed = self.num_cells + ((numbers * MULTIPLIER) >> 33) % self.num_hashed
             places, kept = places.where(kept, hashed), kept | self._is_known(sets)
