@@ -92,10 +92,11 @@ def in_torch(
     # All cells are read at once, as each reading makes a gradient by all inputs in backward.
     read = inputs.index_select(0, elements[torch.cat(depths.cells)]).split([len(cells) for cells in depths.cells])
     for projected, above, in_order in zip(read, depths.parents, shape.in_order, strict=True):
-        before = nn.functional.linear(state[0], weight, bias), *state
-        if in_order and hidden:
-            before = tuple(x[: len(above)] for x in before)
+        if in_order and hidden:  # rows that have ended come last, and need no step
+            state = tuple(x[: len(above)] for x in state) if len(above) < len(state[0]) else state
+            before = nn.functional.linear(state[0], weight, bias), *state
         else:
+            before = nn.functional.linear(state[0], weight, bias), *state
             before = tuple(x.index_select(0, above if hidden else torch.zeros_like(above)) for x in before)
         if structure.kind not in CELL_KINDS:  # a user's step may write into its inputs
             projected, before = projected.clone(), tuple(x.clone() for x in before)
