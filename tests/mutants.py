@@ -3,8 +3,9 @@
 These faults are random, unlike those of tests/faults.py. Each mutant changes one operator, constant, condition or
 statement. The tests that run its line are tried until one fails. Therefore the lines of each test are found first.
 
-Both results are appended to files, so that an interrupted run resumes. ``--table`` writes the results as Markdown, with
-the reasons in tests/survivors.json.
+Both results are appended to files, so that an interrupted run resumes. A mutant keeps its result when other lines
+change. ``--again`` tries the survivors again, and appends their new results. ``--table`` writes the results as
+Markdown, with the reasons in tests/survivors.json.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import os
 import random
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -171,35 +172,43 @@ def _written(node: ast.expr) -> str:
     return f"({ast.unparse(ast.fix_missing_locations(node))})"
 
 
-def sampled(num: int, seed: int) -> list[Mutant]:
-    """Returns one mutant of each of ``num`` random lines of the four rooms. A larger ``num`` adds to a smaller one."""
+def sampled(num: int, seed: int, known: Iterable[Mutant] = ()) -> list[Mutant]:
+    """Returns the known mutants that still exist, and one mutant of each of random other lines, ``num`` with ``known``.
+
+    The rank of a line depends on its own text. The sample therefore stays when other lines change.
+    """
     by_line: dict[tuple[str, int], list[Mutant]] = {}
     for room in ROOMS:
         for path in sorted((ROOT / "src/janossy" / room).rglob("*.py")):
             for mutant in mutants(path):
                 by_line.setdefault((mutant.file, mutant.line), []).append(mutant)
-    source = random.Random(seed)
-    lines = sorted(by_line)
-    source.shuffle(lines)
-    return [source.choice(by_line[line]) for line in lines][:num]
+    names = {key(mutant) for mutant in known}
+    old, new = {}, []
+    for alike in by_line.values():
+        old |= {key(mutant): mutant for mutant in alike if key(mutant) in names}
+        source = random.Random(f"{seed} {alike[0].file} {alike[0].code}")
+        new.append((source.random(), source.choice(alike)))
+    others = {key(mutant): mutant for _, mutant in sorted(new, key=lambda each: each[0]) if key(mutant) not in names}
+    return [*old.values(), *list(others.values())[: max(0, num - len(names))]]
 
 
 class Trials:
     """Mutants and the tests that run their lines. Results are appended to two files, which record what is known."""
 
-    def __init__(self, mutants: list[Mutant], results: Path, lines: Path, num_cases: int, seconds: float) -> None:
+    def __init__(
+        self, mutants: list[Mutant], results: Path, lines: Path, num_cases: int, seconds: float, again: bool = False
+    ) -> None:
         self.mutants, self.file, self.lines, self.num_cases, self.seconds = mutants, results, lines, num_cases, seconds
         self.results = read(results)
+        self.num_before = len(self.results)
+        self.again = again
         self._passes: dict[str, bool] = {}
 
-    def forget_survivors(self) -> None:
-        """Leaves the mutants that were killed in the file, so that the others are tried again."""
-        self.results = [each for each in self.results if each.killed_by is not None]
-        self.file.write_text("".join(json.dumps(asdict(each)) + "\n" for each in self.results), encoding="utf-8")
-
     def left(self) -> list[Mutant]:
-        """Returns the mutants that have no result yet."""
-        known = {key(each.mutant) for each in self.results}
+        """Returns the mutants that have no result yet; with ``again``, the survivors of earlier runs too."""
+        before = latest(self.results[: self.num_before])
+        known = {key(each.mutant) for each in before if not (self.again and each.killed_by is None)}
+        known |= {key(each.mutant) for each in self.results[self.num_before :]}
         return [mutant for mutant in self.mutants if key(mutant) not in known]
 
     def trace(self, collected: Collected) -> None:
@@ -365,14 +374,19 @@ def _append(path: Path, lines: list[Any]) -> None:
 def table(results: list[Result]) -> str:
     """Returns the counts per room, and each survivor with its reason, in Markdown."""
     reasons = json.loads(SURVIVORS.read_text(encoding="utf-8")) if SURVIVORS.exists() else {}
+    at_first = {key(each.mutant) for each in latest(results[::-1]) if each.killed_by is not None}
+    results = latest(results)
     num_killed = sum(each.killed_by is not None for each in results)
     lines = [f"`python -m tests.mutants`: {num_killed} of {len(results)} random mutants are killed.", ""]
-    lines += ["| room | mutants | killed | survive, and change nothing | survive |", "|---|---|---|---|---|"]
+    lines += ["| room | mutants | killed at first | killed by tests since | survive, and change nothing | survive |"]
+    lines += ["|---|---|---|---|---|---|"]
     for room in ROOMS:
         some = [each for each in results if each.mutant.file.startswith(f"src/janossy/{room}/")]
         alive = [each for each in some if each.killed_by is None]
+        first = sum(each.killed_by is not None and key(each.mutant) in at_first for each in some)
         alike = sum(reasons.get(key(each.mutant), "").startswith("the same") for each in alive)
-        lines.append(f"| {room} | {len(some)} | {len(some) - len(alive)} | {alike} | {len(alive) - alike} |")
+        since = len(some) - len(alive) - first
+        lines.append(f"| {room} | {len(some)} | {first} | {since} | {alike} | {len(alive) - alike} |")
     lines += ["", "| survivor | line | code | mutant | why |", "|---|---|---|---|---|"]
     for each in sorted(results, key=lambda each: (each.mutant.file, each.mutant.line)):
         if each.killed_by is None:
@@ -390,8 +404,13 @@ def key(mutant: Mutant) -> str:
 
 
 def read(path: Path) -> list[Result]:
-    """Returns the results of earlier runs."""
+    """Returns the results of earlier runs, in their order."""
     return [Result(**{**each, "mutant": Mutant(**each["mutant"])}) for each in _json_lines(path)]
+
+
+def latest(results: list[Result]) -> list[Result]:
+    """Returns the last result of each mutant."""
+    return list({key(each.mutant): each for each in results}.values())
 
 
 def main() -> None:
@@ -408,9 +427,8 @@ def main() -> None:
     parser.add_argument("--only-table", action="store_true", help="try none, and write the table")
     arguments = parser.parse_args()
     lines = arguments.lines or arguments.out.with_suffix(".lines")
-    trials = Trials(sampled(arguments.num, arguments.seed), arguments.out, lines, arguments.cases, arguments.seconds)
-    if arguments.again:
-        trials.forget_survivors()
+    some = sampled(arguments.num, arguments.seed, [each.mutant for each in read(arguments.out)])
+    trials = Trials(some, arguments.out, lines, arguments.cases, arguments.seconds, arguments.again)
     if not arguments.only_table:
         os.chdir(ROOT)
         child = os.fork()  # the child loads the library, so that this process does not
@@ -421,8 +439,8 @@ def main() -> None:
             raise SystemExit("the tests could not be collected")
         trials.results = read(arguments.out)
         trials.try_loaded()
-    killed = sum(each.killed_by is not None for each in trials.results)
-    print(f"{killed} of {len(trials.results)} mutants are killed")
+    results = latest(trials.results)
+    print(f"{sum(each.killed_by is not None for each in results)} of {len(results)} mutants are killed")
     if arguments.table:
         arguments.table.write_text(table(trials.results), encoding="utf-8")
 

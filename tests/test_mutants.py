@@ -2,10 +2,25 @@
 
 import ast
 import json
+from dataclasses import replace
 
 import pytest
 
-from tests.mutants import ROOMS, ROOT, TESTS, Result, Trials, key, lines_of, mutants, planted, read, sampled, table
+from tests.mutants import (
+    ROOMS,
+    ROOT,
+    TESTS,
+    Result,
+    Trials,
+    key,
+    latest,
+    lines_of,
+    mutants,
+    planted,
+    read,
+    sampled,
+    table,
+)
 
 FILES = [path for room in ROOMS for path in sorted((ROOT / "src/janossy" / room).rglob("*.py"))]
 
@@ -27,6 +42,23 @@ def test_a_longer_run_begins_as_a_shorter_one():
     some = sampled(20, 0)
     assert some == sampled(30, 0)[:20] != sampled(20, 1)
     assert len({(mutant.file, mutant.line) for mutant in some}) == 20
+
+
+def test_known_mutants_stay_in_the_sample():
+    some = sampled(20, 0)
+    known = [sampled(20, 1)[7], replace(some[0], code="a line that is gone")]
+    assert sampled(20, 0, known) == [known[0], *some[:18]]
+
+
+def test_the_sample_stays_when_another_line_changes(tmp_path, monkeypatch):
+    monkeypatch.setattr("tests.mutants.ROOT", tmp_path)
+    file = tmp_path / "src/janossy/orderings/lines.py"
+    file.parent.mkdir(parents=True)
+    file.write_text("".join(f"x{i} = y{i} + 1\n" for i in range(30)))
+    before = [key(mutant) for mutant in sampled(10, 0)]
+    file.write_text("z = y + 2\n" + file.read_text())
+    after = [key(mutant) for mutant in sampled(11, 0)]
+    assert [name for name in after if "z = " not in name][:10] == before
 
 
 @pytest.fixture
@@ -70,13 +102,20 @@ def test_a_test_that_fails_without_the_mutant_too_finds_none(trials):
     survivor, killed = trials.results
     assert (survivor.killed_by, survivor.num_tests) == (None, 1)
     assert killed.killed_by == "c::test, which ended with 1"
-    trials.forget_survivors()
-    assert trials.left() == [one] and read(trials.file) == [killed]
+    again = Trials(trials.mutants, trials.file, trials.lines, num_cases=10, seconds=30.0, again=True)
+    assert again.left() == [one]
+    again.conclude(one, lambda tell: (tell("d::test"), tell(["d::test"])), lambda tell, test: tell([None]))
+    assert again.left() == [] and [each.killed_by for each in latest(read(trials.file))] == [
+        "d::test",
+        killed.killed_by,
+    ]
 
 
 def test_the_table_has_each_survivor():
     one, *others = sampled(20, 0)
     other = next(each for each in others if each.file.split("/")[2] != one.file.split("/")[2])
     text = table([Result(one, None, 0, 1.0), Result(other, "a test", 3, 1.0)])
-    assert text.count("| 1 | 1 | 0 | 0 |") == 1 and one.code.split()[0] in text
+    assert text.count("| 1 | 1 | 0 | 0 | 0 |") == 1 and one.code.split()[0] in text
+    text = table([Result(one, None, 0, 1.0), Result(other, "a test", 3, 1.0), Result(one, "a test", 1, 1.0)])
+    assert "2 of 2" in text and text.count("| 1 | 0 | 1 | 0 | 0 |") == 1
     assert key(one) != key(other)
