@@ -6,6 +6,7 @@ import importlib
 import inspect
 import tempfile
 import textwrap
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -126,6 +127,17 @@ PUBLIC = {
     "assert_invariant": testing,
 }
 """The names that users find, and where they import them from; first those that one starts from."""
+
+
+def test_a_class_has_its_name_alone():
+    names = Counter(
+        node.name
+        for file in Path(janossy.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert len(names) > 400
+    assert [name for name, times in names.items() if times > 1] == []
 
 
 def test_one_starts_from_few_names():

@@ -14,7 +14,7 @@ except ImportError as error:
 from janossy.batch.workers import Event, J, Job
 
 
-class _Worker:
+class _RayWorker:
     def run(self, job: Job) -> Any:
         return job.run(lambda units: None)
 
@@ -27,7 +27,7 @@ def work(jobs: Sequence[J], num_workers: int) -> Iterator[Event[J]]:
     ours = not ray.is_initialized()
     if ours:
         _connect(num_workers)
-    actor: Any = ray.remote(num_cpus=1)(_Worker)
+    actor: Any = ray.remote(num_cpus=1)(_RayWorker)
     waiting = sorted(reversed(jobs), key=lambda job: job.cost)
     idle: list[Any] = []
     running: dict[Any, tuple[J, Any]] = {}

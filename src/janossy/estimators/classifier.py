@@ -18,7 +18,7 @@ from janossy.estimators.fit_settings import Strategy
 from janossy.estimators.inputs import check_targets_given, groups_of, stream_of, weights_of
 from janossy.estimators.out_of_fold import Fold
 from janossy.estimators.set_estimator import SetEstimator
-from janossy.estimators.streams.fitting import Targets
+from janossy.estimators.streams.fitting import StreamTargets
 from janossy.estimators.streams.scan import Scan
 from janossy.estimators.tasks import Classification
 from janossy.estimators.trials import Progress
@@ -178,7 +178,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
     def _use(self, known: ClassTargets) -> None:
         self._class_targets, self.classes_ = known, known.public
 
-    def _targets(self, scan: Scan) -> Targets:
+    def _targets(self, scan: Scan) -> StreamTargets:
         columns = [np.array(labels) for labels in scan.labels]
         one = len(columns) == 1
         for j, classes in enumerate(columns):
@@ -200,7 +200,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
             given = zip(weights, codes.reshape(len(codes), -1).T, strict=True)
             return torch.stack([weight[column] for weight, column in given]).prod(0)
 
-        return Targets(self._class_targets.task(self.ordinal), encode, weigh)
+        return StreamTargets(self._class_targets.task(self.ordinal), encode, weigh)
 
     @overload
     def predict(self, X: Any, return_std: Literal[False] = False) -> np.ndarray: ...

@@ -18,7 +18,7 @@ from janossy.estimators.fit_settings import Strategy
 from janossy.estimators.inputs import check_targets_given, groups_of, stream_of, weights_of
 from janossy.estimators.networks import SEED
 from janossy.estimators.set_estimator import SetEstimator
-from janossy.estimators.streams.fitting import Targets
+from janossy.estimators.streams.fitting import StreamTargets
 from janossy.estimators.streams.scan import Scan
 from janossy.estimators.survival import concordance
 from janossy.estimators.tasks import LOSSES, Regression
@@ -144,7 +144,7 @@ class SetRegressor(RegressorMixin, SetEstimator):
         self._fit(sets, targets, weights, groups_of(groups, len(y)), self._task(len(self.y_scale_)))
         return self
 
-    def _targets(self, stream: SetStream, scan: Scan) -> Targets:
+    def _targets(self, stream: SetStream, scan: Scan) -> StreamTargets:
         self._flat = scan.flat or self.loss == "cox"
         self.y_mean_ = np.array(scan.means)
         scales = np.array(scan.scales)
@@ -160,7 +160,7 @@ class SetRegressor(RegressorMixin, SetEstimator):
                 columns = np.stack([(columns[:, 0] - scan.means[0]) / scales[0], columns[:, 1]], 1)
             return torch.from_numpy(((columns - self.y_mean_) / self.y_scale_).astype(np.float32))
 
-        return Targets(self._task(len(self.y_scale_)), encode, lambda targets: torch.ones(len(targets)))
+        return StreamTargets(self._task(len(self.y_scale_)), encode, lambda targets: torch.ones(len(targets)))
 
     def _check_loss(self) -> None:
         """Raises a ValueError for an unknown loss or invalid quantiles."""

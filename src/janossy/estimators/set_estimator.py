@@ -34,7 +34,7 @@ from janossy.estimators.processes import Processes
 from janossy.estimators.search import Search
 from janossy.estimators.size_extrapolation import largest_size
 from janossy.estimators.splits import splits
-from janossy.estimators.streams.fitting import FitRequest, Fitted, Targets, fit_stream
+from janossy.estimators.streams.fitting import FitRequest, StreamFit, StreamTargets, fit_stream
 from janossy.estimators.streams.scan import Scan
 from janossy.estimators.tasks import Classification, Task
 from janossy.estimators.threads import Threads
@@ -257,7 +257,7 @@ class SetEstimator(TransformerMixin, FitSettings):
         )
 
     @waiting()
-    def _fit_stream(self, stream: SetStream, classes: bool, targets_of: Callable[[Scan], Targets]) -> None:
+    def _fit_stream(self, stream: SetStream, classes: bool, targets_of: Callable[[Scan], StreamTargets]) -> None:
         """Learns from sets in files, a few of which are in memory at a time."""
         owner = type(self).__name__
         if isinstance(self.validation, Integral):
@@ -291,7 +291,7 @@ class SetEstimator(TransformerMixin, FitSettings):
         self.interrupted_ = fitted.interrupted or interrupts.came
         self._warn_unfinished()
 
-    def _take(self, fitted: Fitted) -> None:
+    def _take(self, fitted: StreamFit) -> None:
         """Keeps the results of a fit to a stream."""
         found, task = fitted.found, fitted.targets.task
         self.encoder_, self.trials_ = fitted.encoder, found.trials

@@ -11,7 +11,7 @@ from janossy.estimators.classical.choosing import Sizes, choose_statistics
 from janossy.nn.statistics import PooledStatistics
 from janossy.nn.statistics.cells import SCHEMES
 from janossy.nn.statistics.names import ColumnNames
-from janossy.tables.codes import Categories, Code
+from janossy.tables.codes import CategoryCodes, Code
 from janossy.tables.encoder import TableEncoder
 from janossy.tables.forms import as_sets
 from janossy.tables.table import SetTable
@@ -117,7 +117,7 @@ class SetStatistics(TransformerMixin, BaseEstimator):
 
 def _labels(codes: tuple[Code, ...]) -> dict[int, list[str]]:
     """Returns the names of the codes of each categorical column."""
-    categorical = [code for code in codes if isinstance(code, Categories)]
+    categorical = [code for code in codes if isinstance(code, CategoryCodes)]
     return {
         i: ["unknown", *map(str, code.categories), *["missing"] * code.missing] for i, code in enumerate(categorical)
     }

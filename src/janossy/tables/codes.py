@@ -179,7 +179,7 @@ def _within(least: float, largest: float, low: float, high: float) -> bool:
 
 
 @dataclass(frozen=True)
-class Categories:
+class CategoryCodes:
     """A categorical column as codes: 0 for what is new since training, 1, 2, … for its categories in ascending order.
 
     ``missing``: values were missing in training, and are a category of their own, the last.
@@ -195,7 +195,7 @@ class Categories:
         return 1 + len(self.categories) + self.missing
 
     @classmethod
-    def fit(cls, column: Column, name: str) -> "Categories":
+    def fit(cls, column: Column, name: str) -> "CategoryCodes":
         """Returns the categories that occur."""
         occur = np.bincount(column.values.astype(np.int64) + 1, minlength=len(column.categories) + 1) > 0
         categories = [x for x, occurs in zip(column.categories, occur[1:], strict=True) if occurs]
@@ -210,12 +210,12 @@ class Categories:
             raise ValueError(f"column {name!r} expects at most {MAX_CODES - 2:,} categories; got {len(categories):,}.")
         return cls(name, tuple(categories), bool(occur[0]))
 
-    def and_(self, other: "Categories") -> "Categories":
+    def and_(self, other: "CategoryCodes") -> "CategoryCodes":
         """Returns the categories of both."""
         categories = sorted({*self.categories, *other.categories}, key=lambda x: (isinstance(x, str), x))
         if len(categories) + 2 > MAX_CODES:
             raise ValueError(f"column {self.name!r} expects at most {MAX_CODES - 2:,} categories; got more.")
-        return Categories(self.name, tuple(categories), self.missing or other.missing)
+        return CategoryCodes(self.name, tuple(categories), self.missing or other.missing)
 
     def encode(self, column: Column, out: np.ndarray) -> int:
         """Writes the codes to out (N,), float32, and returns the number of zeros among them."""
@@ -245,7 +245,7 @@ def _spellings(x: Category) -> tuple[str, ...]:
     return (str(x), f"{x}.0") if isinstance(x, int) else (str(x),)
 
 
-Code = Number | Categories
+Code = Number | CategoryCodes
 
 
 Name = Annotated[str, Meta(max_length=10_000)]
@@ -327,7 +327,7 @@ def code_from_state(state: Any) -> Code:
         if len(saved.categories) + 2 > MAX_CODES or len(set(saved.categories)) != len(saved.categories):
             raise ValueError(f"categories: all different, at most {MAX_CODES - 2:,}, are expected; got others")
         _check_finite("categories", *(x for x in saved.categories if not isinstance(x, str)))
-        return Categories(saved.name, tuple(saved.categories), saved.missing)
+        return CategoryCodes(saved.name, tuple(saved.categories), saved.missing)
     number = typed(state, NumberState)
     fields = {name: getattr(number, name) for name in number.__struct_fields__}
     for field in ("mean", "scale", "period", "low", "high", "smallest"):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from janossy.sets import Ragged
-from janossy.tables.codes import FORMAT, VERSION, Categories, Code, Number, columns_from_state
+from janossy.tables.codes import FORMAT, VERSION, CategoryCodes, Code, Number, columns_from_state
 from janossy.tables.columns import Column, Where
 from janossy.tables.layout import Layout
 from janossy.tables.table import SetTable
@@ -73,7 +73,7 @@ class TableEncoder:
         self._warned = set()
         self.elements, self.context = (
             tuple(
-                Categories.fit(column, name) if column.kind == "categorical" else Number.fit(column, name, where)
+                CategoryCodes.fit(column, name) if column.kind == "categorical" else Number.fit(column, name, where)
                 for name, column in columns.items()
             )
             for columns, where in ((sets.elements, sets.place), (sets.context, sets.place_of_set))
@@ -135,7 +135,7 @@ class TableEncoder:
                     "training and prediction."
                 )
             column = column.to_kind(code.kind, code.name, where)
-            if isinstance(code, Categories):
+            if isinstance(code, CategoryCodes):
                 unknown = code.encode(column, out[:, code_at])
                 code_at += 1
                 if unknown:
@@ -190,7 +190,7 @@ def layout_of(codes: tuple[Code, ...]) -> Layout:
     """Returns the layout of the columns that these codes encode."""
     numbers = [code for code in codes if isinstance(code, Number)]
     return Layout(
-        tuple(code.num_codes for code in codes if isinstance(code, Categories)),
+        tuple(code.num_codes for code in codes if isinstance(code, CategoryCodes)),
         sum(len(code.names) for code in numbers),
         names_of(codes),
         tuple(scale for code in numbers for scale in (code.scale, *[1.0] * code.missing)),
@@ -205,7 +205,7 @@ def layout_of(codes: tuple[Code, ...]) -> Layout:
 def names_of(codes: tuple[Code, ...]) -> tuple[str, ...]:
     """Returns the names of these columns: first those of codes, then those of numbers."""
     numbers = [name for code in codes if isinstance(code, Number) for name in code.names]
-    return (*(code.name for code in codes if isinstance(code, Categories)), *numbers)
+    return (*(code.name for code in codes if isinstance(code, CategoryCodes)), *numbers)
 
 
 def check_columns(codes: tuple[Code, ...], columns: Mapping[str, Column]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from janossy.tables.codes import ROUNDING, Categories, Number, Turns
+from janossy.tables.codes import ROUNDING, CategoryCodes, Number, Turns
 from janossy.tables.columns import Column, Where
 from janossy.tables.encoder import TableEncoder
 from janossy.tables.table import SetTable
@@ -63,8 +63,8 @@ class Numbers:
 class RunningStatistics:
     """Statistics of columns, targets and set sizes over all pieces that were added, by one process or several."""
 
-    elements: dict[str, Numbers | Categories] = field(default_factory=dict)
-    context: dict[str, Numbers | Categories] = field(default_factory=dict)
+    elements: dict[str, Numbers | CategoryCodes] = field(default_factory=dict)
+    context: dict[str, Numbers | CategoryCodes] = field(default_factory=dict)
     targets: list[Numbers] = field(default_factory=list)
     classes: list[Counter[Any]] = field(default_factory=list)
     """The number of sets of each class, per column of the targets."""
@@ -138,16 +138,16 @@ class RunningStatistics:
         return encoder
 
 
-def _statistics_of(column: Column, name: str, where: Where) -> Numbers | Categories:
+def _statistics_of(column: Column, name: str, where: Where) -> Numbers | CategoryCodes:
     if column.kind == "categorical":
-        return Categories.fit(column, name)
+        return CategoryCodes.fit(column, name)
     return Numbers.of(column, name, where)
 
 
-def _both(one: Numbers | Categories, other: Numbers | Categories) -> Numbers | Categories:
+def _both(one: Numbers | CategoryCodes, other: Numbers | CategoryCodes) -> Numbers | CategoryCodes:
     if isinstance(one, Numbers) and isinstance(other, Numbers):
         return one.and_(other)
-    assert isinstance(one, Categories) and isinstance(other, Categories)
+    assert isinstance(one, CategoryCodes) and isinstance(other, CategoryCodes)
     return one.and_(other)
 
 

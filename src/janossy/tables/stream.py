@@ -20,7 +20,7 @@ from janossy.tables.targets import checked_weights
 
 
 @dataclass(frozen=True)
-class Piece:
+class FilePiece:
     """Whole sets that are read together: rows of one file.
 
     They begin at row ``begin`` of the first of the row groups ``groups``. If a row is a set, ``num_elements`` is an
@@ -230,7 +230,7 @@ class SetStream:
         named |= {"sample_weight": self.sample_weight, "groups": self.groups}
         return named | {"columns": self.columns, "options": repr(self.options)}
 
-    def _pieces(self) -> Iterator[Piece]:
+    def _pieces(self) -> Iterator[FilePiece]:
         schema = self.files.schema
         ids = [FileIds(fragment, schema, self.set_id) for fragment in self.files.fragments] if self.set_id else []
         for file in ids:
@@ -244,18 +244,18 @@ class SetStream:
         for number, fragment in enumerate(self.files.fragments):
             yield from self._of_lists(number, fragment) if self.of_lists else _of_rows(number, ids[number])
 
-    def _of_lists(self, number: int, fragment: Any) -> Iterator[Piece]:
+    def _of_lists(self, number: int, fragment: Any) -> Iterator[FilePiece]:
         row = 0
         for group in range(fragment.num_row_groups):
             about = fragment.metadata.row_group(group)
             num = about.num_rows
             if num:
                 values = max(about.column(j).num_values for j in range(about.num_columns))
-                yield Piece(number, (group,), 0, num, row, num, values)
+                yield FilePiece(number, (group,), 0, num, row, num, values)
             row += num
 
 
-def _of_rows(number: int, ids: FileIds) -> Iterator[Piece]:
+def _of_rows(number: int, ids: FileIds) -> Iterator[FilePiece]:
     """Yields one piece per row group in which sets begin. The piece ends where the next one begins."""
     about = ids.fragment.metadata
     ends = np.cumsum([about.row_group(group).num_rows for group in range(about.num_row_groups)])
@@ -267,4 +267,4 @@ def _of_rows(number: int, ids: FileIds) -> Iterator[Piece]:
         last = int(np.searchsorted(ends, stop - 1, side="right"))
         first = int(ends[group]) - about.row_group(group).num_rows
         groups = tuple(range(group, last + 1))
-        yield Piece(number, groups, begin - first, stop - begin, begin, len(starts[group]), stop - begin)
+        yield FilePiece(number, groups, begin - first, stop - begin, begin, len(starts[group]), stop - begin)

@@ -12,7 +12,7 @@ from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.record import Record, in_words
 from janossy.estimators.description import Saved, SavedClassifier, SavedTrial, columns, read_estimator
 from janossy.saving.reading import Contents, SavedModelError, shapes
-from janossy.tables.codes import Categories, Code
+from janossy.tables.codes import CategoryCodes, Code
 
 MAX_NAMED = 12
 """The most columns or classes that are named."""
@@ -116,5 +116,5 @@ def _some(names: list[str]) -> str:
 
 
 def _column(code: Code) -> str:
-    kind = f"{len(code.categories):,} categories" if isinstance(code, Categories) else code.kind
+    kind = f"{len(code.categories):,} categories" if isinstance(code, CategoryCodes) else code.kind
     return f"{code.name} ({kind})"

@@ -37,7 +37,7 @@ SHEETS = (".xls", ".xlsb", ".ods")
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class TableRows:
     """The rows of several files, end to end.
 
     - ``ends``: the number of rows up to the end of each file.
@@ -57,13 +57,13 @@ class Rows:
         begin = self.ends[number - 1] if number else 0
         return f"{self.files[number]}, row {row - begin + 1}"
 
-    def some(self, rows: np.ndarray) -> "Rows":
+    def some(self, rows: np.ndarray) -> "TableRows":
         """Returns some of the rows, which ascend. They keep their places in the files."""
         return _SomeRows(self.table.take(pa.array(rows)), self.files, self.ends, self.taken, self.notes, rows)
 
 
 @dataclass(frozen=True, eq=False)
-class _SomeRows(Rows):
+class _SomeRows(TableRows):
     """A selection of rows. ``numbers``: their positions among all rows."""
 
     numbers: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -72,7 +72,7 @@ class _SomeRows(Rows):
         return super().place(int(self.numbers[row]))
 
 
-def read_tables(files: Sequence[File], roles: Mapping[str, Role] | None = None, dialect: Dialect = ANY) -> Rows:
+def read_tables(files: Sequence[File], roles: Mapping[str, Role] | None = None, dialect: Dialect = ANY) -> TableRows:
     """Returns the rows of these files, whose formats are known from their first bytes and their names.
 
     The files must have the same columns, in any order. Whole numbers and other numbers can be mixed; text and numbers
@@ -123,7 +123,7 @@ def read_tables(files: Sequence[File], roles: Mapping[str, Role] | None = None, 
     except pa.ArrowException:
         raise _differing(files, tables) from None
     ends = np.cumsum([len(table) for table in tables])
-    return Rows(table, tuple(files), ends, taken, tuple(notes))
+    return TableRows(table, tuple(files), ends, taken, tuple(notes))
 
 
 def ending_of(file: Path) -> str:

@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect
-from janossy.cli.workflow.reading import File, Rows, read_tables
+from janossy.cli.workflow.reading import File, TableRows, read_tables
 from janossy.cli.workflow.record import Recipe
 from janossy.cli.workflow.text_types import Role, roles_of
 from janossy.cli.workflow.values import check_numbers, check_values, id_like
 from janossy.cli.workflow.wording import in_options
 from janossy.tables import Column, SetStream, SetTable, TableEncoder, as_sets
-from janossy.tables.codes import Categories
+from janossy.tables.codes import CategoryCodes
 from janossy.tables.grouping import Grouping, group_numbers
 from janossy.tables.lists import Lists, holds_lists, leaf_names
 from janossy.tables.sources import source
@@ -112,7 +112,7 @@ def _all(named: Mapping[str, Sequence[str]]) -> list[str]:
     return [name for names in named.values() for name in names]
 
 
-def _exact_classes(rows: Rows, targets: Sequence[str]) -> Rows:
+def _exact_classes(rows: TableRows, targets: Sequence[str]) -> TableRows:
     """Returns the rows with classes that are decimals or durations as text: as numbers, some could become equal."""
     for name in targets:
         place = rows.table.schema.get_field_index(name)
@@ -124,7 +124,7 @@ def _exact_classes(rows: Rows, targets: Sequence[str]) -> Rows:
     return rows
 
 
-def _as_numbers(rows: Rows, recipe: Recipe, targets: np.ndarray) -> np.ndarray:
+def _as_numbers(rows: TableRows, recipe: Recipe, targets: np.ndarray) -> np.ndarray:
     """Returns the texts of one target as numbers. Raises: BadArgument for a text that is not a number."""
     try:
         return targets.astype(np.float64)
@@ -135,7 +135,7 @@ def _as_numbers(rows: Rows, recipe: Recipe, targets: np.ndarray) -> np.ndarray:
         ) from None
 
 
-def _with_targets(rows: Rows, recipe: Recipe) -> tuple[Rows, int]:
+def _with_targets(rows: TableRows, recipe: Recipe) -> tuple[TableRows, int]:
     """Returns the rows of sets with a target in some row, and the number of sets without one."""
     there = _there(rows.table, recipe.targets)
     if there.all() or not there.any():
@@ -159,7 +159,7 @@ def _there(table: pa.Table, names: Sequence[str]) -> np.ndarray:
     return there
 
 
-def _grouped(rows: Rows, set_id: Sequence[str]) -> Grouping:
+def _grouped(rows: TableRows, set_id: Sequence[str]) -> Grouping:
     """Groups the rows of each set. Raises: BadArgument for a row without an id."""
     columns = {name: source(rows.table[name], name) for name in set_id}
     for name, column in columns.items():
@@ -266,7 +266,7 @@ def sets_to_predict(
     return replace(_sets(rows, recipe), notes=rows.notes)
 
 
-def _labelled(rows: Rows, recipe: Recipe) -> np.ndarray:
+def _labelled(rows: TableRows, recipe: Recipe) -> np.ndarray:
     """Returns flags (B,) of sets that have a target."""
     there = _there(rows.table, recipe.targets)
     if not recipe.set_id or _has_lists(rows.table.drop_columns(list(recipe.targets))):
@@ -279,7 +279,7 @@ def model_roles(encoder: TableEncoder) -> dict[str, Role]:
     """Returns the roles in which columns of text files are read, from the columns that a model was trained on."""
     roles: dict[str, Role] = {}
     for code in (*encoder.elements, *encoder.context):
-        if isinstance(code, Categories):
+        if isinstance(code, CategoryCodes):
             words = any(isinstance(x, str) for x in code.categories)
             roles[code.name] = "text" if words else "categorical"
         else:
@@ -287,7 +287,7 @@ def model_roles(encoder: TableEncoder) -> dict[str, Role]:
     return roles
 
 
-def _check_of_model(rows: Rows, name: str, kind: str) -> None:
+def _check_of_model(rows: TableRows, name: str, kind: str) -> None:
     """Raises a BadArgument for a column of another kind than in training. No option overrules that kind."""
     if name not in rows.table.column_names or not rows.table.num_rows:
         return
@@ -309,7 +309,7 @@ def _check_of_model(rows: Rows, name: str, kind: str) -> None:
         )
 
 
-def _sets(rows: Rows, recipe: Recipe) -> Read:
+def _sets(rows: TableRows, recipe: Recipe) -> Read:
     table = rows.table.select([name for name in rows.table.column_names if name not in (*recipe.drop, *recipe.beside)])
     has_lists, ids = _has_lists(table), rows.table.select(recipe.set_id)
     if not has_lists and not recipe.set_id:
@@ -346,7 +346,7 @@ def _sets(rows: Rows, recipe: Recipe) -> Read:
     return Read(sets, targets, ids, weights=weights, groups=groups)
 
 
-def _labels(rows: Rows, recipe: Recipe, name: str, group: Grouping | None) -> np.ndarray:
+def _labels(rows: TableRows, recipe: Recipe, name: str, group: Grouping | None) -> np.ndarray:
     """Returns the labels of each set, frozensets (B,), from a target of lists.
 
     Raises: BadArgument for lists that janossy group made from a column of the sets. BadArgument for labels that differ
@@ -375,7 +375,7 @@ def _labels(rows: Rows, recipe: Recipe, name: str, group: Grouping | None) -> np
 
 
 def _weights_and_groups(
-    rows: Rows, recipe: Recipe, group: Grouping | None
+    rows: TableRows, recipe: Recipe, group: Grouping | None
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Returns the weight and the group number of each set, (B,), or None for those that no option names."""
     found: dict[str, Column] = {}

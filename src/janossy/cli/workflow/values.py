@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from janossy.cli.errors import BadArgument
-from janossy.cli.workflow.reading import Rows
+from janossy.cli.workflow.reading import TableRows
 from janossy.cli.workflow.record import TaskName
 from janossy.cli.workflow.text_types import OTHER_NUMBERS
 from janossy.tables.columns import is_text as is_plain_text
@@ -31,7 +31,7 @@ MOSTLY = 0.9
 
 
 def check_values(
-    rows: Rows,
+    rows: TableRows,
     numeric: Collection[str],
     anything: Collection[str],
     targets: Collection[str] = (),
@@ -63,7 +63,7 @@ def check_values(
                 _check_words(rows, leaf, values, row_of, leaf in numeric or name in numeric, remedy)
 
 
-def check_numbers(rows: Rows, targets: Collection[str]) -> None:
+def check_numbers(rows: TableRows, targets: Collection[str]) -> None:
     """Refuses several targets that are not all numbers. Raises: BadArgument, naming the column."""
     for name in targets:
         kind = rows.table.schema.field(name).type
@@ -95,7 +95,7 @@ def leaves(name: str, values: pa.Array, row_of: np.ndarray | None = None) -> Ite
         yield name, values, row_of
 
 
-def _check_words(rows: Rows, name: str, values: pa.Array, row_of: np.ndarray, numeric: bool, remedy: str) -> None:
+def _check_words(rows: TableRows, name: str, values: pa.Array, row_of: np.ndarray, numeric: bool, remedy: str) -> None:
     codes = values.dictionary_encode()
     words = codes.dictionary.to_pylist()
     numbers = np.array([_is_number(word) for word in words], bool)

@@ -20,7 +20,7 @@ MAX_NUMBERS = 2**27
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class CachedRows:
     """Statistics with their vectors for the sets of a fit. Vectors are kept if there is room, else computed on
     demand."""
 
@@ -49,28 +49,28 @@ class CachedStatistics:
 
     def __init__(self, examples: Examples, layouts: tuple[Layout, Layout]) -> None:
         self._examples, self.layouts = examples, layouts
-        self._found: dict[tuple[Sizes, str, bool], Rows] = {}
+        self._found: dict[tuple[Sizes, str, bool], CachedRows] = {}
 
     @cached_property
     def examples(self) -> Examples:
         """The sets, on the CPU."""
         return self._examples.to("cpu")
 
-    def rows(self, most: Sizes, scheme: str, compact: bool) -> Rows:
+    def rows(self, most: Sizes, scheme: str, compact: bool) -> CachedRows:
         """Returns the statistics for these sizes, this scheme of bags and this extent, with their vectors."""
         key = most, scheme, compact
         if key not in self._found:
             self._found[key] = self._rows(*key)
         return self._found[key]
 
-    def _rows(self, most: Sizes, scheme: str, compact: bool) -> Rows:
+    def _rows(self, most: Sizes, scheme: str, compact: bool) -> CachedRows:
         examples = self.examples
         some = examples
         if len(examples) > MAX_SETS:
             some = examples[torch.from_numpy(sample(np.arange(len(examples)), 0))]
         statistics = choose_statistics(some.sets, some.context, self.layouts, most=most, scheme=scheme, compact=compact)
         is_small = len(examples) * statistics.out_features <= MAX_NUMBERS
-        return Rows(statistics, examples, statistics(examples.sets, examples.context) if is_small else None)
+        return CachedRows(statistics, examples, statistics(examples.sets, examples.context) if is_small else None)
 
 
 def sample(numbers: np.ndarray, seed: int) -> np.ndarray:

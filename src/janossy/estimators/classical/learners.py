@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from janossy.estimators.batches import Examples
-from janossy.estimators.classical.cached import MAX_NUMBERS, MAX_SETS, CachedStatistics, Rows, sample
+from janossy.estimators.classical.cached import MAX_NUMBERS, MAX_SETS, CachedRows, CachedStatistics, sample
 from janossy.estimators.classical.choosing import Sizes
-from janossy.estimators.classical.paths import LEARNERS, Data, Path, Settings
+from janossy.estimators.classical.paths import LEARNERS, ClassicalSettings, Data, Path
 from janossy.estimators.interrupts import now
 from janossy.estimators.tasks import Classification, Task
 from janossy.estimators.training import Ending, Trained
@@ -31,7 +31,7 @@ MAX_CELLS = 4_096
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class FittedLearner:
     """A learner that was fitted to a split.
 
     Shapes: outputs (V, out), for the split's validation sets.
@@ -49,7 +49,7 @@ class ClassicalLearner(nn.Module):
         strategy: its name in ``LEARNERS``.
         layouts: those of elements and of context.
         num_outputs: the number of classes or targets.
-        settings: fields of ``Settings``.
+        settings: fields of ``ClassicalSettings``.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class ClassicalLearner(nn.Module):
         interrupted: Callable[[], bool] = bool,
         num_threads: int = 1,
         latest: float = inf,
-    ) -> list[Fitted]:
+    ) -> list[FittedLearner]:
         """Returns the result of a fit to each split, as one epoch each.
 
         The splits are fitted together, step by step. The strength, or the number of trees, is that of the smallest loss
@@ -140,7 +140,9 @@ class ClassicalLearner(nn.Module):
         ending = ended[0] if ended else Ending.AS_PLANNED
         return [self._fitted(rows, path, min(best, len(path.losses) - 1), seconds, ending) for path in paths]
 
-    def _data(self, rows: Rows, training: Tensor, validation: Tensor, task: Task, seed: int, num_threads: int) -> Data:
+    def _data(
+        self, rows: CachedRows, training: Tensor, validation: Tensor, task: Task, seed: int, num_threads: int
+    ) -> Data:
         examples = rows.examples
         training = torch.from_numpy(sample(training.cpu().numpy(), seed))
         y, classes = examples.targets[training].numpy(), None
@@ -164,7 +166,7 @@ class ClassicalLearner(nn.Module):
             num_threads,
         )
 
-    def _fitted(self, rows: Rows, path: Path, point: int, seconds: float, ending: Ending) -> Fitted:
+    def _fitted(self, rows: CachedRows, path: Path, point: int, seconds: float, ending: Ending) -> FittedLearner:
         scores, data = path.module(point), path.data
         outputs = scores(data.valid_x)
         losses = {"train_loss": data.train_loss(scores(torch.from_numpy(data.x))), "valid_loss": data.loss(outputs)}
@@ -173,7 +175,7 @@ class ClassicalLearner(nn.Module):
             raise FloatingPointError(f"{self.strategy!r} expects finite losses; got {row}. Look for very large values.")
         epoch = Epoch(1, 1, row["train_loss"], row["valid_loss"])
         network = StatisticsNetwork(deepcopy(rows.statistics), scores).eval()
-        return Fitted(network, Trained([row], epoch, ending, seconds), outputs.to(torch.float32))
+        return FittedLearner(network, Trained([row], epoch, ending, seconds), outputs.to(torch.float32))
 
 
 def _best_point(paths: Sequence[Path], weights: Sequence[float]) -> int:
@@ -189,14 +191,14 @@ def _best_point(paths: Sequence[Path], weights: Sequence[float]) -> int:
     return int(np.average(losses, axis=1, weights=weights[: len(paths)]).argmin())
 
 
-def classical_settings(strategy: str, given: Mapping[str, Any]) -> Settings:
+def classical_settings(strategy: str, given: Mapping[str, Any]) -> ClassicalSettings:
     """Returns the settings of a classical strategy, with those given in place of the defaults.
 
     Raises: ValueError for an unknown strategy or setting.
     """
     if strategy not in LEARNERS:
         raise ValueError(f"strategy expects one of {', '.join(map(repr, LEARNERS))}; got {strategy!r}.")
-    known = [setting.name for setting in fields(Settings)]
+    known = [setting.name for setting in fields(ClassicalSettings)]
     if unknown := [name for name in given if name not in known]:
         raise ValueError(f"settings of {strategy!r} are {', '.join(known)}; got {', '.join(unknown)}.")
-    return Settings(**given)
+    return ClassicalSettings(**given)

@@ -41,7 +41,7 @@ WIDE = 1_000
 
 
 @dataclass(frozen=True)
-class Settings:
+class ClassicalSettings:
     """Settings of a classical learner: plain values."""
 
     num_trees: int = 200
@@ -99,7 +99,7 @@ class Path(ABC):
 
     chosen = True
 
-    def __init__(self, settings: Settings, data: Data) -> None:
+    def __init__(self, settings: ClassicalSettings, data: Data) -> None:
         self.settings, self.data = settings, data
         self.losses: list[float] = []
         self.ended = False

@@ -35,7 +35,7 @@ A classical learner is fitted to the same number."""
 
 
 @dataclass(frozen=True)
-class Targets:
+class StreamTargets:
     """The task, a function that encodes targets as read from files, and a function that weighs encoded targets."""
 
     task: Task
@@ -60,7 +60,7 @@ class FitRequest:
 
 
 @dataclass
-class Fitted:
+class StreamFit:
     """The result of a fit to a stream, in the form of a search's result.
 
     - ``validation_sets``: the sets that ``found.folds`` refers to by number. The network does not learn from them.
@@ -70,7 +70,7 @@ class Fitted:
 
     found: SearchResult
     encoder: TableEncoder
-    targets: Targets
+    targets: StreamTargets
     validation_sets: Labelled
     examples: Examples
     scan: Scan
@@ -82,8 +82,12 @@ class Fitted:
 
 
 def fit_stream(
-    stream: SetStream, request: FitRequest, classes: bool, targets_of: Callable[[Scan], Targets], interrupts: Interrupts
-) -> Fitted:
+    stream: SetStream,
+    request: FitRequest,
+    classes: bool,
+    targets_of: Callable[[Scan], StreamTargets],
+    interrupts: Interrupts,
+) -> StreamFit:
     """Fits one network, in this process or together with those that torchrun started.
 
     With a checkpoint, stages that an earlier run of the same fit finished are skipped.
@@ -206,7 +210,7 @@ def fit_stream(
     )
     tell_epoch(run.last, trial)
     found = SearchResult([network], [1.0], [*trials, trial], [fold])
-    return Fitted(
+    return StreamFit(
         found,
         encoder,
         targets,
@@ -224,7 +228,7 @@ def fit_stream(
 class _Encoding:
     """An encoder of parts of a stream as examples for a network."""
 
-    def __init__(self, encoder: TableEncoder, targets: Targets, mean_weight: float) -> None:
+    def __init__(self, encoder: TableEncoder, targets: StreamTargets, mean_weight: float) -> None:
         self.encoder, self.targets, self.mean_weight = encoder, targets, mean_weight
 
     def __call__(self, part: Labelled) -> Examples:
