@@ -8,7 +8,7 @@ import scipy.stats
 import torch
 from torch import nn
 
-from janossy import GRU
+from janossy import GRU, JanossyPooling, Ragged, Sampled
 from janossy.graph import GraphSAGE, Neighbourhoods, two_hops
 from janossy.inference import Prediction, passes, predict_passes
 from tests.laws import close
@@ -192,6 +192,7 @@ def test_refuses(run, arguments, error, message):
 
 
 def test_the_example_in_the_docstring_runs():
-    names = {"torch": torch, "GraphSAGE": GraphSAGE, "Neighbourhoods": Neighbourhoods, "predict_passes": predict_passes}
+    used = (GRU, GraphSAGE, JanossyPooling, Neighbourhoods, Ragged, Sampled, predict_passes)
+    names = {"torch": torch} | {each.__name__: each for each in used}
     found = doctest.DocTestFinder(recurse=False).find(predict_passes, module=passes, globs=names)
     assert [doctest.DocTestRunner().run(test).failed for test in found] == [0]

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
 from janossy.nn.network import JanossyNetwork, check_network
-from janossy.orderings import Orderings
+from janossy.orderings import Orderings, RandomOrderings
 from janossy.orderings.drawn import Drawn
 from janossy.sets import Ragged
 
@@ -102,3 +102,12 @@ def modules_in(model: Any) -> list[nn.Module]:
     """Returns the module that is called, if it is a module."""
     called = model.function if isinstance(model, SetFunction) else model
     return [called] if isinstance(called, nn.Module) else []
+
+
+def drawing_beside_pooling(model: Any) -> dict[str, RandomOrderings]:
+    """Returns the orderings that other layers of a network than its pooling draw at every call, by the layer's name."""
+    if not isinstance(model, JanossyNetwork):
+        return {}
+    of_pooling = set(model.pooling.modules())
+    found = {name: getattr(part, "orderings", None) for name, part in model.named_modules() if part not in of_pooling}
+    return {name: own for name, own in found.items() if isinstance(own, RandomOrderings) and own.seed is None}

@@ -9,6 +9,7 @@ from torch import Tensor
 from janossy.checks import check_flag, check_integer
 from janossy.inference.error_bars import Sample
 from janossy.inference.prediction import Link, Prediction, change_probability, named_link
+from janossy.orderings.source import drawing_anew
 
 
 @torch.no_grad()
@@ -21,10 +22,11 @@ def predict_passes(
 ) -> Prediction:
     """Estimates E[link(run())] by num_passes calls of a model that draws permutations or neighbours at every call.
 
-    It is the ``predict`` of ``JanossyAggregation`` in layers of torch_geometric, and of ``GraphSAGE``. The passes are
-    independent, and ``Prediction`` counts them as its permutations and as its blocks. Vertices that share embeddings
-    have correlated errors: an error bar is valid for its own vertex. Call ``model.eval()`` before. ``run`` hides the
-    model, so active dropout would be averaged too.
+    It is the ``predict`` of ``JanossyAggregation`` in layers of torch_geometric, of ``GraphSAGE``, and of sets of sets:
+    a pass draws the orders of every level, so the standard error counts all of them. The passes are independent, and
+    ``Prediction`` counts them as its permutations and as its blocks. Vertices that share embeddings have correlated
+    errors: an error bar is valid for its own vertex. Call ``model.eval()`` before. ``run`` hides the model, so active
+    dropout would be averaged too.
 
     Args:
         run: a function that returns the outputs of the same vertices, in the same order, at every call.
@@ -39,6 +41,7 @@ def predict_passes(
     Raises:
         TypeError: if run is not a function or num_passes not an integer.
         ValueError: if num_passes < 1, for an unknown link, or if run() does not give outputs (B, out) of one shape.
+        ValueError: if a layer's orderings have a seed, as every pass would then read the same orders.
 
     Example:
         >>> graph = Neighbourhoods.from_edge_index(torch.tensor([[1, 2, 0, 0], [0, 0, 1, 2]]))
@@ -46,6 +49,13 @@ def predict_passes(
         >>> prediction = predict_passes(lambda: model(x, graph, vertices), 20, link="softmax")
         >>> prediction.mean.shape, prediction.standard_error.shape, prediction.change_probability.shape
         (torch.Size([2, 3]), torch.Size([2, 3]), torch.Size([2]))
+
+        Sets of sets, here seven slides of three patients:
+
+        >>> slides, outer = JanossyPooling(GRU(5, 8), Sampled(1)).eval(), JanossyPooling(GRU(8, 2), Sampled(1)).eval()
+        >>> patches = Ragged.from_sizes(torch.randn(20, 5), [3, 2, 4, 2, 1, 3, 5])
+        >>> predict_passes(lambda: outer(Ragged.from_sizes(slides(patches), [2, 4, 1])), 20).standard_error.shape
+        torch.Size([3, 2])
     """
     if not callable(run):
         raise TypeError(
@@ -56,9 +66,10 @@ def predict_passes(
     check_flag("predict_passes", "keep_outputs", keep_outputs)
     linked = named_link(link, "predict_passes")
     passes: list[Tensor] = []
-    for _ in range(num_passes):
-        passes.append(run())
-        _check(passes[-1], passes[0])
+    with drawing_anew("predict_passes"):
+        for _ in range(num_passes):
+            passes.append(run())
+            _check(passes[-1], passes[0])
     num_vertices, device = len(passes[0]), passes[0].device
     sample = Sample(
         linked(torch.cat(passes)),

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -12,7 +14,8 @@ from janossy.evaluate import MEMORY_BUDGET
 from janossy.evaluate.validation import check_context
 from janossy.inference.draws import Control, Draws, until
 from janossy.inference.error_bars import check_confidence
-from janossy.inference.models import modules_in, set_function, unwrapped
+from janossy.inference.models import drawing_beside_pooling, modules_in, set_function, unwrapped
+from janossy.inference.passes import predict_passes
 from janossy.inference.prediction import Link, Prediction, change_probability, exact, named_link, of_members, together
 from janossy.nn.modes import evaluating
 from janossy.nn.network import JanossyNetwork
@@ -69,6 +72,10 @@ def predict(
     h is computed once. Without a tolerance, all draws are computed in one call. Under exact orderings the result is
     link(network(sets)).
 
+    If h, the encoder or rho has a layer that draws too, such as a ``JanossyEquivariant`` with ``Sampled(1)``, a draw is
+    a whole call of the network, in which all layers draw anew. The standard error then counts all of them. For sets of
+    sets there is ``predict_passes``.
+
     For a compiled network, an ``AveragedModel`` or a ``DataParallel``, the network inside predicts. Any other function
     is called as model(sets, orderings), or model(sets, orderings, context=context) with a context. It needs
     ``orderings=``, as its own cannot be seen. It must use the orderings that it is given: they hold the draws.
@@ -119,6 +126,7 @@ def predict(
             orderings.
         ValueError: for a seed that the orderings do not take, both a seed and a generator, or a generator on another
             device.
+        ValueError: for a tolerance, block, control, seed or generator if layers beside the pooling draw too.
     """
     network = unwrapped(network)
     if isinstance(network, Stack):
@@ -174,9 +182,19 @@ def predict(
         )
     if isinstance(model, JanossyNetwork) and drawn is not None and drawn.num_permutations > 1:
         drawn = cast(RandomOrderings, model.pooling.in_evaluation(drawn))
+    if others := drawing_beside_pooling(model):
+        options = {"tolerance": tolerance, "block": block, "control": control, "seed": seed, "generator": generator}
+        _check_passes(others, [name for name, value in options.items() if value is not None])
+    num_each = 1 if drawn is None else drawn.num_permutations
     num, block = (0, None) if drawn is None else _plan(drawn, num_permutations, block, tolerance is not None)
+    if others and drawn is None:
+        num = num_permutations or NUM_PERMUTATIONS
 
     def of(chosen: Ragged, context: Tensor | None) -> Prediction:
+        if others:
+            run = partial(model, chosen, all_of_them if drawn is None else drawn, context=context)
+            passes = predict_passes(run, num, link=link, keep_outputs=keep_outputs)
+            return replace(passes, num_permutations=passes.num_permutations * num_each)
         if drawn is None:
             return exact(linked(model(chosen, all_of_them, context=context)), keep_outputs)
         draws = Draws(
@@ -213,7 +231,8 @@ def predict(
         batches = [slice(b, b + batch_size) for b in range(0, max(1, len(sets)), batch_size)]
     else:
         memory_budget = model.pooling.memory_budget if isinstance(model, JanossyNetwork) else MEMORY_BUDGET
-        batches = list(_batches(sets, all_of_them, num if drawn is not None else 0, memory_budget))
+        num_together = 0 if drawn is None else 1 if others else num
+        batches = list(_batches(sets, all_of_them, num_together, memory_budget))
     with ExitStack() as modes:
         for module in (*modules_in(model), *modules_of(averaged)):
             modes.enter_context(evaluating(module))
@@ -264,6 +283,17 @@ def _batches(sets: Ragged, orderings: Orderings, num_draws: int, memory_budget: 
             yield slice(begin, b)
             begin, num_elements, num_rows, num_positions = b, n, rows[n], positions[n]
     yield slice(begin, len(sets))
+
+
+def _check_passes(others: dict[str, RandomOrderings], given: list[str]) -> None:
+    """Raises a ValueError if an option needs draws of the pooling's orderings alone."""
+    if given:
+        name, orderings = next(iter(others.items()))
+        raise ValueError(
+            f"predict expects no {' and no '.join(given)} for a network in which layers beside the pooling draw; got "
+            f"{orderings} in {name}, and {given[0]}=. Leave {given[0]} out, or use Tuples, AllPermutations or a seed "
+            f"in {name}."
+        )
 
 
 def _check_tolerance(tolerance: Any, confidence: Any) -> None:

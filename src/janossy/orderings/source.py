@@ -2,7 +2,9 @@
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,19 @@ from janossy.orderings.rows import Rows, build_rows
 from janossy.orderings.sorting import sort_positions
 from janossy.orderings.templates import kept
 from janossy.sets import Ragged
+
+_drawing_anew: ContextVar[str | None] = ContextVar("drawing_anew", default=None)
+"""The function that needs new rows at every call, if there is one."""
+
+
+@contextmanager
+def drawing_anew(owner: str) -> Iterator[None]:
+    """Refuses seeds meanwhile, in this thread: calls with one seed do not differ, so they tell nothing of an error."""
+    token = _drawing_anew.set(owner)
+    try:
+        yield
+    finally:
+        _drawing_anew.reset(token)
 
 
 class Source:
@@ -118,6 +133,11 @@ def drawn_rows(orderings: Drawing, keys: Ragged, generator: torch.Generator | No
     if generator is not None:
         check_generator(owner, generator, keys.device)
         raise ValueError(f"{owner} got both seed= and a generator; drop one: the seed fixes every permutation.")
+    if not torch.compiler.is_compiling() and (passes := _drawing_anew.get()) is not None:
+        raise ValueError(
+            f"{passes} expects orderings that draw anew at every pass, for the error bar; got {orderings}, whose seed "
+            "fixes them. Leave the seed out."
+        )
     return build_rows(keys, lambda n, _: _seeded(orderings, n, keys.device), sort_positions(keys), k=orderings.k)
 
 
