@@ -15,7 +15,7 @@ import os
 import random
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -57,7 +57,7 @@ TESTS = (
     *("tests/test_extending.py", "tests/test_known_models.py", "tests/functions", "tests/saving/test_network.py"),
     "tests/cli/test_evaluation.py",
 )
-"""The tests that are tried with mutants."""
+"""The tests that are tried with mutants, unless ``--tests`` names others."""
 
 NOT_TRACED = (
     "test_processes",
@@ -231,19 +231,24 @@ class Trials:
                 _append(self.lines, told)
                 print(f"traced {len(told)} of {name}" + (f", which ended with {status}" if status else ""), flush=True)
 
-    def trace_and_try(self) -> None:
-        """Collects the tests once, and runs them in forks of this process."""
+    def trace_and_try(self, tests: Sequence[str]) -> None:
+        """Collects these tests once, and runs them in forks of this process."""
 
         def work(collected: Collected) -> None:
             self.trace(collected)
             self.try_warm(collected)
 
-        collect(TESTS, work)
+        collect(tests, work)
 
-    def tests_of(self, mutant: Mutant) -> list[str]:
-        """Returns tests that run a line of ``lines_of`` the mutant, up to ``seconds``, the quickest first."""
+    def tests_of(self, mutant: Mutant, some: Container[str] | None = None) -> list[str]:
+        """Returns tests that run a line of ``lines_of`` the mutant, up to ``seconds``, the quickest first.
+
+        Args:
+            some: the tests that are considered; None for all.
+        """
         wanted = {(str(ROOT / mutant.file), line) for line in lines_of(mutant)}
-        return chosen([(test, seconds) for test, seconds, lines in self._traced if lines & wanted], self.seconds)
+        runs = [(test, seconds) for test, seconds, lines in self._traced if lines & wanted]
+        return chosen([run for run in runs if some is None or run[0] in some], self.seconds)
 
     @cached_property
     def _traced(self) -> list[tuple[str, float, set[tuple[str, int]]]]:
@@ -264,7 +269,7 @@ class Trials:
 
             def work(tell: Tell, mutant: Mutant = mutant, pairs: list[Any] = pairs) -> None:
                 if swap(pairs, functions):
-                    collected.first_failure([test for test in self.tests_of(mutant) if test in collected.items], tell)
+                    collected.first_failure(self.tests_of(mutant, collected.items), tell)
 
             def again(tell: Tell, test: str) -> None:
                 collected.first_failure([test], tell)
@@ -420,6 +425,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True, help="a file of results, one line per mutant")
     parser.add_argument("--lines", type=Path, help="a file of the lines that each test runs (by default beside --out)")
+    parser.add_argument("--tests", nargs="+", default=TESTS, help="the files or folders of tests that are tried")
     parser.add_argument("--cases", type=int, default=1000, help="cases per test at most, spread over all")
     parser.add_argument("--seconds", type=float, default=30.0, help="CPU seconds of tests per mutant at most")
     parser.add_argument("--again", action="store_true", help="try the survivors again")
@@ -433,7 +439,7 @@ def main() -> None:
         os.chdir(ROOT)
         child = os.fork()  # the child loads the library, so that this process does not
         if child == 0:
-            trials.trace_and_try()
+            trials.trace_and_try(arguments.tests)
             os._exit(0)
         if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
             raise SystemExit("the tests could not be collected")

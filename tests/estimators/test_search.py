@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 
 from janossy.estimators import search as module
 from janossy.estimators.averages import MAX_AVERAGED, best_average, picks
@@ -179,6 +180,35 @@ def test_a_few_go_on_from_where_they_were(short_rounds):
     used = [trial for trial in found.trials if trial.weight]
     assert sum(trial.weight for trial in used) == pytest.approx(1) and sum(found.weights) == pytest.approx(1)
     assert str(reports[0]).endswith("of sets left out") and "round 1, k1 (width=2)" in str(reports[0])
+
+
+class Constant(nn.Module):
+    """A network that is always sure of the first class, and does not learn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(()))
+
+    def forward(self, sets, context=None, generator=None):
+        return torch.tensor([[20.0, -20.0]]).expand(len(sets.sizes), 2) + 0 * self.weight
+
+
+def test_a_hopeless_candidate_is_not_trained_further(short_rounds):
+    hopeless = Candidate("constant", factory=lambda *layouts_and_outputs: Constant())
+    for tried in ([*MORE[:4], hopeless], [hopeless, *MORE[:4]]):
+        found = search(short_rounds).run(tried)
+        (number,) = (trial.rung for trial in found.trials if trial.strategy == "constant")
+        assert number == 0 < max(trial.rung for trial in found.trials) and len(tried) <= GOING_ON[0]
+
+
+def test_time_that_is_left_by_the_other_splits_is_for_those_that_were_too_long(short_rounds):
+    """By a clock of which the first split's part is too short for the third candidate's second round."""
+    num_epochs = []
+    for seconds in (600.0, 900.0):
+        with time_by(count(0.0, 1.0).__next__):
+            found = search(replace(short_rounds, seconds=seconds), 2).run(MORE)
+        num_epochs.append(sum(len(history) for trial in found.trials for history in trial.history))
+    assert num_epochs[1] > num_epochs[0] + 16
 
 
 def test_kept_outputs_are_those_of_the_networks_that_are_kept(short_rounds):
