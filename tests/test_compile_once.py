@@ -10,6 +10,8 @@ from torch._dynamo.exc import RecompileError
 
 from janossy import (
     GRU,
+    LSTM,
+    RNN,
     AllPermutations,
     Canonical,
     Combinations,
@@ -23,6 +25,7 @@ from janossy import (
     Tuples,
 )
 from janossy.kernels import load
+from janossy.nn import Quantile, SoftmaxMean
 from janossy.orderings import AsGiven
 from tests.examples import D
 from tests.laws import close
@@ -42,15 +45,35 @@ LAYERS: dict[str, Callable[[], nn.Module]] = {
         SumOfSquares(), Combinations(2), reduce="max"
     ),
     '`Tuples(1)`, `reduce="std"`': lambda: JanossyPooling(nn.Linear(D, 3), Tuples(1), reduce="std"),
+    '`Tuples(2)`, `reduce="min"`': lambda: JanossyPooling(TupleMLP(2, D, 3), Tuples(2), reduce="min"),
+    "`Tuples(2)`, several reductions": lambda: JanossyPooling(
+        TupleMLP(2, D, 3), Tuples(2), reduce=("mean", "std", "min", Quantile(0.4), SoftmaxMean())
+    ),
     "`AllPermutations`, `GRU`": lambda: JanossyPooling(GRU(D, 3), AllPermutations()),
     "`Canonical`, `GRU`": lambda: JanossyPooling(GRU(D, 3), Canonical()),
+    "`Canonical(k=3)`, any module": lambda: JanossyPooling(Weighed(), Canonical(key=0, k=3)),
+    '`AsGiven`, `LSTM` of two layers in two directions, `reduce="max"`': lambda: JanossyPooling(
+        LSTM(D, 3, num_layers=2, bidirectional=True), AsGiven(), reduce="max"
+    ),
+    "`Sampled(seed=0)`, `RNN`": lambda: JanossyPooling(RNN(D, 3), Sampled(4, seed=0)),
+    "`Sampled(k=2)`, any module": lambda: JanossyPooling(SumOfSquares(), Sampled(2, k=2, exact_last=2)),
     "`Sampled`, any module": lambda: JanossyPooling(SumOfSquares(), Sampled(2)),
-    "`JanossyEquivariant`": lambda: JanossyEquivariant(GRU(D, 3, per_position=True), AsGiven()),
+    "`JanossyEquivariant`, `GRU` over `Sampled(seed=0)`": lambda: JanossyEquivariant(
+        GRU(D, 3, per_position=True), Sampled(3, seed=0)
+    ),
+    "`JanossyEquivariant`, any module": lambda: JanossyEquivariant(nn.Linear(D, 3), AsGiven()),
     "`JanossyNetwork` over `Tuples(2)`": lambda: JanossyNetwork(
         nn.Linear(D, 3), JanossyPooling(TupleMLP(2, 3, 4), Tuples(2)), nn.Linear(4, 1)
     ),
 }
 BATCHES = [(3, 2, 4), (1, 5, 2, 3), (2, 6, 1, 3, 0)]
+
+
+class Weighed(nn.Module):
+    """Another in every order."""
+
+    def forward(self, x):
+        return (x * torch.arange(1, x.shape[1] + 1, dtype=x.dtype)[:, None]).sum(1)
 
 
 class SumOfSquares(nn.Module):
@@ -108,7 +131,7 @@ def test_rows_beyond_the_budget_are_told():
     few, many = (Ragged.from_sizes(torch.randn(n, D), [n]) for n in (2, 9))
     try:
         close(compiled(few), layer(few))
-        with pytest.raises(RuntimeError, match=r"expects at most .* rows, by its memory_budget"):
+        with pytest.raises(RuntimeError, match=r"expects rows of at most .* elements in all"):
             compiled(many)
     finally:
         torch.compiler.reset()

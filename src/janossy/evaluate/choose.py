@@ -67,7 +67,7 @@ OF_ANY_SIZES: tuple[Evaluator, ...] = (Elementwise(), Permanent(), Spectral(), F
 Costs depend on sizes. These evaluators look at no sizes, so they are not compiled anew for others."""
 
 OF_MEANS = ("permanent", "spectral", "fused")
-"""Names of evaluators that look at sizes after all for sums."""
+"""Names of evaluators that look at sizes after all for sums. ``elementwise`` does for the rows themselves."""
 
 PARTS = ("name", "why_not_applicable", "cost")
 """The attributes by which a user's own evaluator is recognised."""
@@ -88,9 +88,11 @@ def cheapest(problem: Problem) -> Evaluator:
     Under torch.compile it is one that is compiled once for all sizes, if there is one. This runs in every forward pass,
     so costs are estimated only if several evaluators apply.
     """
-    if torch.compiler.is_compiling() and problem.reduce is not None:
+    if torch.compiler.is_compiling():
         for evaluator in OF_ANY_SIZES:
             if problem.reduce != "mean" and evaluator.name in OF_MEANS:
+                continue
+            if problem.reduce is None and evaluator.name == "elementwise":
                 continue
             if evaluator.why_not_applicable(problem) is None:
                 return evaluator

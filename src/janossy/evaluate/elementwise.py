@@ -61,8 +61,7 @@ class Elementwise:
 
 def _of_any_sizes(problem: Problem) -> bool:
     """Returns True under torch.compile if the sizes, for which it would compile anew, are not needed."""
-    plain = problem.table is None and cast(EveryTuple, problem.orderings).order(problem.keys) is None
-    return torch.compiler.is_compiling() and plain and problem.reduce is not None
+    return torch.compiler.is_compiling() and problem.table is None and problem.reduce is not None
 
 
 def _reduced_at_once(problem: Problem) -> Tensor:

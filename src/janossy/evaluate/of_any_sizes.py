@@ -1,15 +1,17 @@
-"""OfAnySizes: all k-tuples as rows, under torch.compile, in a graph that is compiled once for all sizes."""
+"""OfAnySizes: rows under torch.compile whose number only the running graph knows; compiled once for all sizes."""
 
 from dataclasses import dataclass
-from functools import partial
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from janossy.evaluate.cells.cost import cell_bytes
+from janossy.evaluate.cells.traced import traced_states, why_not_traced_cells
 from janossy.evaluate.cost import Cost, as_float
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.reduce import HALF, reduce_between, widened
+from janossy.evaluate.rows.pool import Steps
 from janossy.evaluate.rows.steps import (
     cost_of_elements,
     cost_of_projections,
@@ -17,48 +19,21 @@ from janossy.evaluate.rows.steps import (
     of_projections,
     why_no_projections,
 )
-from janossy.evaluate.tuples.every_tuple import in_place, is_increasing
-from janossy.orderings.contract import EveryTuple, averages_every_tuple
-from janossy.orderings.rows import Bucket, Rows, build_rows
-from janossy.orderings.templates import increasing_tuples, injective_tuples
+from janossy.evaluate.rows.traced import TracedRows, traced_rows, why_not_traced
+from janossy.functions.structure import Recurrent
+from janossy.orderings.rows import Bucket, Rows
 from janossy.sets import Ragged
-
-
-@torch.library.custom_op("janossy::tuple_rows", mutates_args=(), device_types=("cpu", "cuda"))
-def tuple_rows(offsets: Tensor, k: int, increasing: bool, num_values: int, max_rows: int) -> tuple[Tensor, Tensor]:
-    """The positions of every k-tuple of each set, (T, k), and where each set's rows begin among them, (B + 1,).
-
-    A position that a small set lacks is ``num_values``. How many rows there are is not known to torch.compile.
-    Raises: RuntimeError if T > max_rows.
-    """
-    sizes = offsets.diff().tolist()
-    sets = Ragged(offsets.new_empty(num_values), offsets, sizes=sizes)
-    tuples = partial(increasing_tuples if increasing else injective_tuples, k=k, device=offsets.device)
-    rows = build_rows(sets, lambda n, _: tuples(n)[None], k=k)
-    counts = torch.tensor(rows.counts(), dtype=torch.long)
-    if (total := int(counts.sum())) > max_rows:
-        raise RuntimeError(
-            f"the compiled layer expects at most {max_rows} rows, by its memory_budget and max_rows; these sets have "
-            f"{total}. Use smaller batches, a larger budget, or evaluate='gather', which is compiled for each sizes."
-        )
-    positions = rows.join([bucket.positions() for bucket in rows.buckets])
-    ends = torch.nn.functional.pad(counts.cumsum(0), (1, 0)).to(offsets.device)
-    return torch.where(positions < 0, num_values, positions), ends
-
-
-@tuple_rows.register_fake
-def _(offsets: Tensor, k: int, increasing: bool, num_values: int, max_rows: int) -> tuple[Tensor, Tensor]:
-    num_rows = torch.library.get_ctx().new_dynamic_size()
-    return offsets.new_empty(num_rows, k), offsets.new_empty(offsets.shape[0])
 
 
 @dataclass(frozen=True)
 class OfAnySizes:
-    """f of every k-tuple in one call, whose number is known to the running graph alone.
+    """f of rows of k elements in one call, or a recurrence over rows of whole sets, in a graph for all sizes.
 
-    Applies to: every f over all k-tuples, by every reduction, under torch.compile.      Tolerance: rounding.
-    Cost: f on every tuple, all held at once.
-    Raises: RuntimeError if the rows need more than the memory budget, or are more than max_rows.
+    Applies to: every f over rows of k elements, and ``RNN``, ``GRU``, ``LSTM`` over whole sets; by every reduction;
+        over all tuples and permutations, ``Sampled``, ``AsGiven``, and ``Canonical`` with one key; under torch.compile.
+    Tolerance: rounding.
+    Cost: f on every row, all held at once. Backward computes a recurrence again.
+    Raises: RuntimeError if the rows need more than the memory budget.
     """
 
     name: ClassVar[str] = "of_any_sizes"
@@ -66,9 +41,15 @@ class OfAnySizes:
     def why_not_applicable(self, problem: Problem) -> str | None:
         if not torch.compiler.is_compiling():
             return "it is for torch.compile"
-        if not averages_every_tuple(problem.orderings) or problem.table is not None or problem.reduce is None:
-            return "it reduces all k-tuples of elements that are no places in a table"
-        return None
+        if problem.table is not None or problem.generator is not None:
+            return "it takes neither places in a table nor a generator"
+        if (reason := why_not_traced(problem.orderings)) is not None:
+            return reason
+        if problem.orderings.k is not None:
+            return None
+        if isinstance(problem.structure, Recurrent) and problem.structure.per_position:
+            return f"{type(problem.f).__name__} gives a state for each position, and not for each row"
+        return why_not_traced_cells(problem)
 
     def check_rows(self, problem: Problem) -> None:
         problem.check_rows()
@@ -77,22 +58,31 @@ class OfAnySizes:
         num = as_float(sum(problem.orderings.num_rows(n) for n in problem.elements.sizes))
         if why_no_projections(problem) is None:
             return cost_of_projections(problem, num)
-        return cost_of_elements(problem, {cast(EveryTuple, problem.orderings).k: num})
+        return cost_of_elements(problem, {problem.orderings.k or 1: num})
 
-    def __call__(self, problem: Problem) -> Tensor:
-        orderings, offsets = cast(EveryTuple, problem.orderings), problem.elements.offsets
-        k, num_values = orderings.k, len(problem.values)
-        order = orderings.order(problem.keys)
-        if order is not None:
-            order = torch.cat((order, order.new_full((1,), num_values)))
-        nothing = Bucket(offsets.new_zeros(1, 1, k), None, offsets[:-1], None, padded=True)
-        steps = (of_projections if why_no_projections(problem) is None else of_elements)(
-            problem, Rows((nothing,), len(offsets) - 1)
-        )
-        most = min(problem.orderings.max_rows, problem.memory_budget // max(1, steps.row_bytes(k)))
-        positions, ends = tuple_rows(offsets, k, is_increasing(problem), num_values, most)
-        if order is not None:
-            positions = in_place(order, positions.flatten()).unflatten(0, positions.shape)
-        results = steps.apply(problem.f, steps.take(steps.values, positions))
-        reduced = reduce_between(cast(str, problem.reduce), results, ends)
-        return reduced.to(problem.values.dtype) if problem.values.dtype in HALF else widened(reduced)
+    def __call__(self, problem: Problem) -> Tensor | Ragged:
+        k = problem.orderings.k
+        if k is None:
+            rows = traced_rows(problem.orderings, problem.keys, max(1, problem.memory_budget // cell_bytes(problem)))
+            results = traced_states(problem, rows)
+        else:
+            steps = _steps(problem, k)
+            most = k * max(1, problem.memory_budget // max(1, steps.row_bytes(k)))
+            rows = traced_rows(problem.orderings, problem.keys, most)
+            results = steps.apply(problem.f, steps.take(steps.values, rows.positions))
+        return _reduced(problem, results, rows)
+
+
+def _steps(problem: Problem, k: int) -> Steps:
+    """Returns the steps of rows of k positions, of which some may be the zero vector's."""
+    offsets = problem.elements.offsets
+    padded = Bucket(offsets.new_zeros(1, 1, k), None, offsets[:-1], None, padded=True)
+    make = of_projections if why_no_projections(problem) is None else of_elements
+    return make(problem, Rows((padded,), len(offsets) - 1))
+
+
+def _reduced(problem: Problem, results: Tensor, rows: TracedRows) -> Tensor | Ragged:
+    if problem.reduce is None:
+        return Ragged.unsized(results, rows.ends)
+    reduced = reduce_between(problem.reduce, results, rows.ends)
+    return reduced.to(problem.values.dtype) if problem.values.dtype in HALF else widened(reduced)

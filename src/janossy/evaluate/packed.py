@@ -38,7 +38,7 @@ class Packed:
     On CUDA torch's kernels (cuDNN's) run all rows of ``RNN``, ``GRU`` and ``LSTM`` in one call, in the elements'
     precision. They do not run ``unrolled`` recurrences, or in training those with dropout between layers.
 
-    Applies to: ``RNN``, ``GRU``, ``LSTM`` over any orderings; not under torch.compile, which unrolls them with gather.
+    Applies to: ``RNN``, ``GRU``, ``LSTM`` over any orderings; not under torch.compile, where ``OfAnySizes`` runs them.
     Tolerance: rounding.
     Cost: a step of the recurrence for each position of each row; memory for the states and gates of one chunk.
     Raises: RuntimeError in backward if rows were chunked and f's weights were modified in place since forward.

@@ -9,11 +9,13 @@ from torch import Tensor
 from janossy.evaluate.cells.cost import cell_bytes, why_no_cells
 from janossy.evaluate.cells.forest import paths
 from janossy.evaluate.cells.layers import project, run
+from janossy.evaluate.cells.traced import traced_states, why_not_traced_cells
 from janossy.evaluate.cost import Work
 from janossy.evaluate.problem import Function, Problem
 from janossy.evaluate.reduce import HALF, widened
 from janossy.evaluate.rows.pieces import Piece, batches_of, joined_positions, pieces_of, together
 from janossy.evaluate.rows.recompute import computed_again, with_weights_of_now
+from janossy.evaluate.rows.traced import traced_rows, why_not_traced
 from janossy.functions.structure import Recurrent, call_with_mask, takes_mask
 from janossy.orderings.rows import Rows
 from janossy.orderings.sorting import first_of_equals
@@ -27,14 +29,36 @@ def per_element(problem: Problem) -> Tensor:
     Every row holds all elements of its set. Rows that need more than the memory budget are computed in chunks, and
     again in backward.
     """
+    if torch.compiler.is_compiling() and _is_traced(problem):
+        return _of_any_sizes(problem)
     rows = problem.orderings.enumerate(problem.keys, problem.generator)
     in_cells = why_no_cells(problem) is None and problem.declared(Recurrent).per_position
     total = (_by_cells if in_cells else _by_rows)(problem, rows)
     counts = upload(torch.tensor(rows.counts(), dtype=total.dtype), total.device)
-    means = total / counts[problem.elements.to_index()[1], None]
     order = next((bucket.order for bucket in rows.buckets if bucket.order is not None), None)
+    return _means(problem, total, counts, order)
+
+
+def _means(problem: Problem, total: Tensor, counts: Tensor, order: Tensor | None) -> Tensor:
+    """Returns the mean for each element, from the sum for each (N, c), and the number of rows of each set (B,)."""
+    means = total / counts[problem.elements.to_index()[1], None]
     means = means if order is None else _alike_for_equals(means, problem.elements, order)
     return means.to(problem.elements.dtype) if problem.elements.dtype in HALF else means
+
+
+def _is_traced(problem: Problem) -> bool:
+    """Returns True if f is a recurrence that torch.compile need not unroll for each length."""
+    if problem.generator is not None or why_not_traced(problem.orderings) or why_not_traced_cells(problem):
+        return False
+    return problem.declared(Recurrent).per_position
+
+
+def _of_any_sizes(problem: Problem) -> Tensor:
+    """Returns the same under torch.compile, in a graph for all sizes."""
+    rows = traced_rows(problem.orderings, problem.keys, max(1, problem.memory_budget // cell_bytes(problem)))
+    outputs = widened(traced_states(problem, rows))
+    total = outputs.new_zeros(len(problem.elements.values), outputs.shape[1]).index_add(0, rows.positions, outputs)
+    return _means(problem, total, rows.ends.diff().to(total.dtype), rows.order)
 
 
 def _by_cells(problem: Problem, rows: Rows) -> Tensor:

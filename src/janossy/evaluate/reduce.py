@@ -56,6 +56,8 @@ def reduce_segments(reduce: str, rows: Ragged) -> Tensor:
 
     ``reduce`` is one of ``OF_ROWS``, and each set has at least one row.
     """
+    if torch.compiler.is_compiling():  # which would compile anew for other sizes if these were looked at
+        return reduce_between(reduce, rows.values, rows.offsets)
     of_one_size = len(set(rows.sizes)) == 1
     return reduce_between(reduce, rows.values, rows.offsets, rows.sizes[0] if of_one_size else None)
 

@@ -199,7 +199,7 @@ class RNN(Recurrence):
     Raises: ValueError as ``Recurrence``.
 
     Args: as torch's ``nn.RNN``. ``unrolled=True`` runs cell by cell, which double backward needs on CUDA.
-        ``torch.compile`` always unrolls.
+        ``torch.compile`` unrolls rows of k elements.
     """
 
     kind = "rnn"
@@ -221,7 +221,7 @@ class GRU(Recurrence):
     Raises: ValueError as ``Recurrence``.
 
     Args: as torch's ``nn.GRU``. ``unrolled=True`` runs cell by cell, which double backward needs on CUDA.
-        ``torch.compile`` always unrolls.
+        ``torch.compile`` unrolls rows of k elements.
     """
 
     kind = "gru"
@@ -248,7 +248,7 @@ class LSTM(Recurrence):
     Raises: ValueError as ``Recurrence``.
 
     Args: as torch's ``nn.LSTM``. ``unrolled=True`` runs cell by cell, which double backward needs on CUDA.
-        ``torch.compile`` always unrolls.
+        ``torch.compile`` unrolls rows of k elements.
     """
 
     kind = "lstm"

@@ -263,6 +263,13 @@ class Ragged:
         """Returns a ``torch.nested`` tensor of layout ``torch.jagged``, sharing the values."""
         return torch.nested.nested_tensor_from_jagged(self.values, self.offsets)
 
+    @staticmethod
+    def unsized(values: Tensor, offsets: Tensor) -> "Ragged":
+        """Returns sets between offsets that are right; the sizes are read from them when they are first asked for."""
+        sets = object.__new__(Ragged)
+        sets.values, sets.offsets = values, offsets
+        return sets
+
     # The same sets with other values
 
     def with_values(self, values: Tensor) -> "Ragged":
@@ -276,8 +283,8 @@ class Ragged:
                 f"with_values expects {len(self.values)} elements, one for each of these sets'; got {len(values)}."
             )
         if torch.compiler.is_compiling():  # which would compile anew for other sizes if these were looked at
-            same = object.__new__(Ragged)
-            same.values, same.offsets, same._sized_as = values, self.offsets, self
+            same = Ragged.unsized(values, self.offsets)
+            same._sized_as = self
             return same
         return Ragged(values, self.offsets, sizes=self.sizes)
 
@@ -439,9 +446,11 @@ class Ragged:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name):
-            """Returns the sizes of the batch that these sets were made from, under torch.compile."""
+            """Returns the sizes of sets that torch.compile made without looking at them."""
             if name == "sizes" and self._sized_as is not None:
                 return self._sized_as.sizes
+            if name == "sizes" and "offsets" in vars(self):
+                return tuple(self.offsets.diff().tolist())
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __len__(self) -> int:

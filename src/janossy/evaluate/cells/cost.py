@@ -28,13 +28,20 @@ def why_not(problem: Problem) -> str | None:
 
 def why_no_cells(problem: Problem) -> str | None:
     """Returns the reason why cells cannot compute f here; None if they can."""
+    if (reason := why_no_recurrence(problem)) is not None:
+        return reason
+    if torch.compiler.is_compiling():
+        return "torch.compile does not trace the forests of cells"
+    return None
+
+
+def why_no_recurrence(problem: Problem) -> str | None:
+    """Returns the reason why f is no recurrence of these elements; None if it is."""
     if (reason := problem.lacks(Recurrent)) is not None:
         return reason
     in_features, shape = problem.declared(Recurrent).in_features, tuple(problem.values.shape[1:])
     if shape != (in_features,):
         return f"{type(problem.f).__name__} takes elements of {in_features} features, and these have shape {shape}"
-    if torch.compiler.is_compiling():
-        return "torch.compile unrolls a recurrence, which gather does"
     return None
 
 

@@ -23,6 +23,11 @@ def project(f: Function, structure: Recurrent, elements: Tensor) -> list[Tensor]
     Raises: ValueError for elements in another dtype than the weights.
     """
     check_dtype(f, elements, structure.layers[0][0].weight_ih)
+    return project_of(structure, elements)
+
+
+def project_of(structure: Recurrent, elements: Tensor) -> list[Tensor]:
+    """Returns the same for the structure of an f whose dtype was checked."""
     return [_project(structure, direction, elements) for direction in structure.layers[0]]
 
 
@@ -32,7 +37,11 @@ def run(f: Function, x: tuple[list[Tensor], Forest], structure: Recurrent | None
     Only paths are read backwards, so a bidirectional structure needs a forest of paths. ``structure`` is the present
     declaration of f, if known.
     """
-    structure, (projections, forest) = structure or recurrent(f), x
+    return run_of(structure or recurrent(f), *x)
+
+
+def run_of(structure: Recurrent, projections: list[Tensor], forest: Forest) -> Tensor:
+    """Returns the same for a structure."""
     per_position, device = structure.per_position, projections[0].device
     if forest.num_cells == 0:
         return projections[0].new_zeros(0 if per_position else forest.num_rows, structure.out_features)

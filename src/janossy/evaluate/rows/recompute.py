@@ -129,3 +129,12 @@ def gradients_again(
         wanted = [x for x, needs in zip(here, needed, strict=True) if x is not None and needs]
         computed = iter(torch.autograd.grad(compute(*here), wanted, gradient, create_graph=twice))
     return [next(computed) if needs else None for needs in needed]
+
+
+def recorded() -> AbstractContextManager[None]:
+    """Returns a context inside an operator, in which autograd records, as it does outside of operators."""
+    included, excluded = torch._C._dispatch_tls_local_include_set(), torch._C._dispatch_tls_local_exclude_set()
+    return cast(
+        "AbstractContextManager[None]",
+        torch._C._ForceDispatchKeyGuard(included, excluded.remove(torch._C.DispatchKey.AutogradFunctionality)),
+    )
