@@ -48,7 +48,8 @@ class Elementwise:
     def __call__(self, problem: Problem) -> Tensor | Ragged:
         if _of_any_sizes(problem):
             return _reduced_at_once(problem)
-        if sum(max(n, 1) for n in problem.elements.sizes) > problem.orderings.max_rows:  # torch.compile knows no perm
+        most = len(problem.elements.values) + len(problem.elements)  # an empty set has one row
+        if most > problem.orderings.max_rows:  # torch.compile knows no perm
             problem.check_rows()
         results = _of_each(problem)
         sets, places = _places(problem, len(problem.values))
