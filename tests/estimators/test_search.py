@@ -14,6 +14,7 @@ from janossy.estimators.averages import MAX_AVERAGED, best_average, picks
 from janossy.estimators.batches import Examples
 from janossy.estimators.candidates import AUTO, Candidate, candidates, seconds_an_epoch, seconds_to_predict
 from janossy.estimators.checkpoint import Checkpoint
+from janossy.estimators.classical.learners import ClassicalLearner
 from janossy.estimators.classical.paths import TreesPath
 from janossy.estimators.contenders import Contender, Run
 from janossy.estimators.interrupts import time_by
@@ -311,6 +312,25 @@ def test_a_learner_whose_first_step_would_end_too_late_is_not_begun(monkeypatch)
     found = search(Limits(seconds=600, max_epochs=1)).run([Candidate("linear"), Candidate("trees")])
     assert [trial.note[:27] for trial in found.trials] == ["", "not tried: its first step i"]
     assert search(Limits(seconds=600)).run([Candidate("trees")]).networks
+
+
+@pytest.mark.parametrize("has_time", [True, False])
+def test_a_learner_that_is_fitted_again_has_one_loss_and_without_time_its_first_result(monkeypatch, has_time):
+    """The first fit reaches one of three splits, as if its time were over."""
+    real, results = ClassicalLearner.fit_splits, []
+
+    def fit_splits(self, statistics, splits, task, *, seeds, **rest):
+        num = len(splits) if results and has_time else 0 if results else 1
+        fitted = real(self, statistics, splits[:num], task, seeds=seeds[:num], **rest) if num else []
+        results.append(fitted)
+        return fitted
+
+    monkeypatch.setattr(ClassicalLearner, "fit_splits", fit_splits)
+    found = search(Limits(), 3).run([Candidate("linear")])
+    assert list(map(len, results)) == [1, 3 if has_time else 0]
+    (trial,) = found.trials
+    assert (trial.rung, trial.note, len(trial.history)) == (0, "", 3 if has_time else 1) and trial.loss < inf
+    assert len(found.networks) == len(trial.history)
 
 
 @pytest.mark.parametrize(

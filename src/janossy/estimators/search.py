@@ -457,7 +457,7 @@ class Search:
                 trained = replace(trained, ending=Ending.AS_PLANNED)
             contender.runs.append(Run(network, None, trained, outputs, linked(outputs, self.task)))
         contender.is_over = True
-        contender.losses.append(self._loss(contender))
+        contender.losses = [self._loss(contender)]
         self._tell(contender, 0, len(found) - 1, len(found), found[-1].trained.last, self._trial(contender))
 
     def _start(self, contender: Contender, split: int, epochs: int, deadline: float) -> Run:
