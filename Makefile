@@ -17,8 +17,9 @@ help:  ## List the targets
 reproduce: $(VENV)/.installed-cli  ## The paper's arithmetic tasks, quick preset, with the report
 	$(BIN)/python -m studies reproduce arithmetic --preset quick --resume --out $(REPRODUCE_OUT)
 
-# pytest's workers would each compile the kernels; --dist=worksteal keeps both at work to the end.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist=worksteal --durations=15
+# pytest's workers would each compile the kernels; --dist=worksteal keeps both at work to the end. Bytecode is kept, whatever the
+# environment says: else each worker, and each process that a test starts, compiles the package again.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist=worksteal --durations=15
 
 # In two parts: what tests import stays in the memory of pytest's workers to their end.
 OF_TABLES := tests/batch tests/cli tests/estimators tests/graph tests/tables tests/test_bench_cuda.py tests/test_benchmarks.py tests/test_mutants.py

@@ -65,7 +65,7 @@ ONE_OF_EACH = (
 
 
 def pairs():
-    """Yields orderings with a recurrence and with an MLP, and a few functions. make test takes one of each class."""
+    """Yields orderings with a recurrence and an MLP, and a few functions. make test takes an ordering of each class."""
     for ordering in ORDERINGS:
         if ORDERINGS[ordering].weighs_rows:  # their rows are joined by code that breaks the graph
             continue
@@ -73,8 +73,7 @@ def pairs():
         if ORDERINGS[ordering].k:
             yield pytest.param(ordering, "tuple_mlp", marks=[] if ordering == "tuples_3" else pytest.mark.only_all)
     for function in ("lstm_deep_bidirectional", "transformer", "rnn", "convolution", "tuple_mlp_gelu"):
-        is_alike = function in ("rnn", "convolution", "tuple_mlp_gelu")
-        yield pytest.param("tuples_2", function, marks=pytest.mark.only_all if is_alike else [])
+        yield pytest.param("tuples_2", function, marks=pytest.mark.only_all)
 
 
 def compiled_equals_eager(
@@ -200,9 +199,12 @@ def sampled_of_mixed_sizes(num, backend, batches) -> None:
                 assert (Discounted()(x[orders]) - y).abs().amax(1).min() < 1e-12
 
 
-@pytest.mark.parametrize("num", [1, pytest.param(4, marks=pytest.mark.only_all)])
-def test_sampled_of_mixed_sizes(num):
-    sampled_of_mixed_sizes(num, "aot_eager", MIXED_BATCHES)
+@pytest.mark.parametrize(
+    ("num", "backend"),
+    [(1, "eager"), *(pytest.param(num, "aot_eager", marks=pytest.mark.only_all) for num in (1, 4))],
+)
+def test_sampled_of_mixed_sizes(num, backend):
+    sampled_of_mixed_sizes(num, backend, MIXED_BATCHES)
 
 
 @pytest.mark.only_all

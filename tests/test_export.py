@@ -366,7 +366,7 @@ def test_torch_export(f, num_scans):
         pytest.param(
             lambda: network(TupleMLP(4, 3, (4, 3)), Combinations(4), append_size=True), marks=pytest.mark.only_all
         ),
-        lambda: network(GRU(2, 3), Combinations(2, key=root_key)),
+        pytest.param(lambda: network(GRU(2, 3), Combinations(2, key=root_key)), marks=pytest.mark.only_all),
     ],
     ids=["tuples_1", "tuples_2", "combinations_4", "gru_of_combinations"],
 )

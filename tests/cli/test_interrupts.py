@@ -115,14 +115,14 @@ def test_sigterm_ends_a_fit_as_ctrl_c_does(place, written, janossy, monkeypatch)
         assert "by SIGTERM, with the best so far" in Path("model/report.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("num", [1, pytest.param(20, marks=pytest.mark.only_all)])
-def test_a_signal_at_any_moment_leaves_a_whole_model_or_nothing(num, tmp_path, monkeypatch):
+@pytest.mark.only_all  # test_ctrl_c and test_sigterm_ends_a_fit_as_ctrl_c_does raise signals at each stage of a fit
+def test_a_signal_at_any_moment_leaves_a_whole_model_or_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write("orders.csv", orders())
     endless = ("--strategy", "k1,max", "--max-epochs", "100000", "--time-budget", "20s")
     command = [sys.executable, "-c", COMMAND, *FIT, *endless, "--out", "model"]
     random = np.random.default_rng(0)
-    for _ in range(num):
+    for _ in range(20):
         number = [signal.SIGINT, signal.SIGTERM][int(random.integers(2))]
         started = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         time.sleep(random.uniform(0.5, 9.0))

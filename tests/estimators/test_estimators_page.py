@@ -17,6 +17,7 @@ def run(page: str) -> dict[str, object]:
     return names
 
 
+@pytest.mark.only_all
 def test_the_page_of_the_estimators_runs(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
