@@ -85,9 +85,11 @@ class MonotoneLattice(nn.Module):
         """Sets calibrators to straight lines, the lowest corners within ±1, and the highest about 2 above."""
         with torch.no_grad():
             self.rises.zero_()
-            self.levels.copy_(torch.linspace(0.02, 0.98, self.num_keypoints).logit())
+            # On the meta device, linspace and add_ would import torch._dynamo.
+            self.levels.copy_(torch.linspace(0.02, 0.98, self.num_keypoints, device="cpu").logit())
             self.lowest.uniform_(-1, 1)
-            self.steps.uniform_(-0.5, 0.5).add_(log(expm1(2 / max(1, len(self.increasing)))))
+            middle = log(expm1(2 / max(1, len(self.increasing))))
+            self.steps.uniform_(middle - 0.5, middle + 0.5)
 
     def forward(self, x: Tensor) -> Tensor:
         if not isinstance(x, Tensor) or x.dim() not in (2, 3) or x.shape[1:].numel() != self.in_features:

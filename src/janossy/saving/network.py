@@ -18,6 +18,7 @@ from torch.nn.modules.module import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
+from torch.overrides import TorchFunctionMode
 
 from janossy.functions.structure import hooked
 from janossy.nn.config import arguments_of
@@ -351,5 +352,18 @@ class _Builder:
             number = given.get(argument)
             if isinstance(number, int) and number > most:
                 raise SavedModelError(f"a saved {name} expects {argument} of at most {most}; got {str(number)[:20]}.")
-        with torch.device("meta"):
+        with torch.device("meta"), _Unfilled():
             return build(name, given)
+
+
+class _Unfilled(TorchFunctionMode):
+    """Leaves weights on the meta device as they are where a constructor draws them from a normal distribution.
+
+    They have no values there. ``normal_`` imports ``torch._dynamo`` nevertheless, which takes more than a second.
+    """
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if function in (nn.init.normal_, Tensor.normal_):
+            return args[0] if args else kwargs["tensor"]
+        return function(*args, **kwargs)
