@@ -105,3 +105,10 @@ def test_sets_in_files(target, tmp_path):
     model = SetRegressor("k1", max_epochs=1, validation=0.4, random_state=0).fit(tmp_path / "sets.parquet", "y")
     expected = 6 if target is np.mean else None
     assert [network.pooling.largest_size for network in model.ensemble_.networks] == [expected]
+
+
+def test_three_sets_on_a_line_are_a_trend_and_two_are_none():
+    """The larger half of five sizes holds three sets, and that of three sizes two."""
+    for num, expected in ((5, None), (3, 3)):
+        sizes = torch.arange(1, num + 1)
+        assert largest_size(sizes[:, None].double(), sizes, num) == expected

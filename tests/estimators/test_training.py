@@ -1,4 +1,5 @@
 import copy
+import signal
 import time
 from itertools import islice
 
@@ -216,6 +217,19 @@ def test_an_interrupt_keeps_the_best_so_far():
 
     result = trained(plan=Plan(50, 16, 1e-2, None), report=interrupt, interrupts=interrupts)
     assert result.ending is Ending.INTERRUPTED and len(result.history) == 3
+
+
+def test_the_second_interrupt_raises_and_all_that_listen_hear_each():
+    with Interrupts() as outer, Interrupts() as inner:
+        assert not outer.ends
+        signal.raise_signal(signal.SIGINT)
+        assert all(each.came and not each.insisted and not each.ends for each in (outer, inner))
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        assert all(each.insisted and each.ends and each.number == signal.SIGINT for each in (outer, inner))
+        with pytest.raises(KeyboardInterrupt):
+            inner.check()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_an_interrupt_before_the_first_step_trains_nothing():

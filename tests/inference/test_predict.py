@@ -780,7 +780,7 @@ def test_the_mean_of_rho_of_single_rows_is_another(case):
 @pytest.mark.parametrize("case", GROUPED)
 def test_each_output_is_the_network_of_one_draw(case):
     """By hand: the rows of each draw, reduced, then ρ, then the link."""
-    net, sets = GROUPED[case].double(), distinct_sets(SETS)
+    net, sets = GROUPED[case].double().eval(), distinct_sets(SETS)
     own = net.pooling.orderings
     found = predict(net, sets, 4 * own.num_permutations, link="sigmoid", generator=generator(), keep_outputs=True)
     source = generator()

@@ -4,6 +4,7 @@ import copy
 import pickle
 import re
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -261,6 +262,9 @@ def test_unknown_names():
         match=r"expects 'auto', an evaluator, or one of gather, .*, shared_prefixes, sampled_prefixes; got 'magic'",
     ):
         JanossyPooling(GRU(2, 3), Canonical(), evaluate="magic")
+    for unsuited in (SimpleNamespace(name="half an evaluator"), SimpleNamespace(), Gather):
+        with pytest.raises(TypeError, match=r"expects 'auto', an evaluator such as Spectral\(\), or one of gather"):
+            JanossyPooling(GRU(2, 3), Canonical(), evaluate=unsuited)
 
 
 def test_fresh_permutations_at_every_call():
