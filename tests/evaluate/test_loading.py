@@ -7,11 +7,17 @@ import threading
 
 import pytest
 import torch
-from torch import nn
 
 from janossy import JanossyPooling, Ragged, TupleMLP, Tuples
 from janossy.evaluate import loading, on_kernels
-from janossy.evaluate.loading import MOST_FUNCTIONS, MOST_WHILE_LOADING, Loading
+from janossy.evaluate.loading import (
+    ACTIVATIONS_PER_SECOND,
+    MOST_WHILE_LOADING,
+    SECONDS,
+    SECONDS_PER_CALL,
+    STEP,
+    Loading,
+)
 from janossy.kernels import load
 from janossy.kernels.compilation import NotCompiled, waiting
 from tests.laws import close
@@ -31,28 +37,33 @@ def new(monkeypatch):
     return new
 
 
-def test_a_second_call_ends_the_time_without_kernels(new):
-    f, g = nn.Linear(1, 1), nn.Linear(1, 1)
-    assert new.begins() and new.goes_without()
-    for each in (f, g):
-        new.called(each)
+def test_calls_that_take_as_long_as_loading_end_the_time_without_kernels(new):
+    num_calls = round(SECONDS / SECONDS_PER_CALL)
+    for _ in range(num_calls - 1):
+        new.called()
         assert new.begins() and new.goes_without()
-    new.called(f)
+    new.called()
+    new.called()
     assert not new.goes_without() and not new.begins()
 
 
 def test_what_ends_it_besides(new):
     assert not new.goes_without(lambda: 2 * MOST_WHILE_LOADING) and not new.goes_without()
     several = Loading()
-    for _ in range(MOST_FUNCTIONS + 1):
-        assert several.goes_without()
-        several.called(nn.Linear(1, 1))
-    assert not several.goes_without()
-    no_reference = Loading()
-    no_reference.called(3)
-    assert not no_reference.goes_without()
+    calls = SECONDS * ACTIVATIONS_PER_SECOND / MOST_WHILE_LOADING
+    assert [several.goes_without(lambda: MOST_WHILE_LOADING) for _ in range(5)] == [n < calls for n in range(1, 6)]
     with waiting():
         assert not Loading().goes_without()
+
+
+def test_a_pause_loads_kernels_and_calls_put_it_off(new, monkeypatch):
+    loaded = threading.Event()
+    monkeypatch.setattr(loading, "load", loaded.set)
+    monkeypatch.setattr(loading, "DELAY", 60.0)
+    new.called()
+    assert new.begins() and not loaded.wait(3 * STEP)
+    monkeypatch.setattr(loading, "DELAY", 0.0)
+    assert loaded.wait(60) and new.goes_without()  # when kernels are used depends on the calls alone
 
 
 def test_without_numba_nothing_is_loaded(new, monkeypatch):
@@ -61,7 +72,7 @@ def test_without_numba_nothing_is_loaded(new, monkeypatch):
     assert all(thread.name != "janossy loads its kernels" for thread in threading.enumerate())
 
 
-def test_a_first_call_equals_a_second(new):
+def test_a_first_call_equals_one_on_kernels(new):
     torch.manual_seed(0)
     layer = JanossyPooling(TupleMLP(2, 3, 9), Tuples(2), evaluate="fused")
     sets = Ragged.from_sizes(torch.randn(11, 3), [4, 2, 5])
@@ -76,8 +87,10 @@ def test_a_first_call_equals_a_second(new):
 
     with pytest.raises(NotCompiled):
         on_kernels.on_threads("tuple_means")
-    for first, second in zip(values(), values(), strict=True):
-        close(first, second, atol=1e-5, rtol=1e-5)
+    first = values()
+    new.wait()
+    for one, other in zip(first, values(), strict=True):
+        close(one, other, atol=1e-5, rtol=1e-5)
     assert used == [False, True]
 
 
@@ -88,8 +101,8 @@ layer, sets = JanossyPooling(TupleMLP(2, 3, 8), Tuples(2)), Ragged.from_sizes(to
 layer(sets).sum().backward()
 assert "numba" not in sys.modules
 FORK
-layer(sets).sum().backward()
-assert "numba" in sys.modules
+while "numba" not in sys.modules:
+    layer(sets).sum().backward()
 """
 FORK = """
 if (child := os.fork()) == 0:
@@ -100,7 +113,7 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_process_imports_numba_after_its_first_call():
+def test_a_process_imports_numba_after_its_first_calls():
     """And a fork meanwhile waits for the import, whose locks it would hold for ever."""
     environment = {**os.environ, "JANOSSY_KERNELS": "background"}
     subprocess.run([sys.executable, "-c", PROGRAM.replace("FORK", FORK)], env=environment, check=True, timeout=120)

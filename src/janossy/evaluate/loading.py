@@ -1,9 +1,10 @@
 """Compiled kernels that a thread loads while torch operations do the work of the first calls.
 
-numba takes most of a second to import. The first call of each function in a process therefore goes without kernels. The
-second call of any function waits for them, and so does a call with much to compute. When that is follows from the
-calls alone and not from the time that they take, so that results can be repeated. ``JANOSSY_KERNELS=wait`` loads
-kernels in the first call.
+numba takes most of a second to import, and holds Python's lock meanwhile, so that calls beside it are slow. The first
+calls of a process therefore go without kernels, until torch operations have taken about as long as the import takes: no
+process waits longer than for twice what is best for it. A call with much to compute waits for kernels at once. When
+that is follows from the calls alone and not from the time that they take, so that results can be repeated. A thread
+imports earlier if no layer is called for a moment. ``JANOSSY_KERNELS=wait`` loads kernels in the first call.
 """
 
 import os
@@ -11,8 +12,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from threading import Event, Thread, current_thread, main_thread
-from typing import Any
-from weakref import WeakSet
+from time import monotonic
 
 import torch
 
@@ -20,24 +20,27 @@ from janossy.kernels import load
 from janossy.kernels.compilation import waits
 
 MOST_WHILE_LOADING = 1e7
-"""Activations that torch operations compute, in a fifth of a second, while kernels are being loaded."""
+"""Activations that torch operations compute, in a fifth of a second, in one call while kernels are being loaded."""
+
+ACTIVATIONS_PER_SECOND, SECONDS_PER_CALL = 5e7, 1e-3
+"""The speed of torch operations, and the time that each call of a layer takes besides, forward and backward."""
+
+SECONDS = 0.8
+"""Seconds of calls, by these two, that go without kernels: as many as loading takes."""
 
 DELAY, STEP = 0.3, 0.05
-"""Seconds after which loading begins unless kernels are needed before, so that it takes no time from the first call;
-and seconds after which the thread looks if the process is at its end."""
-
-MOST_FUNCTIONS = 8
-"""Functions whose first calls go without kernels."""
+"""Seconds without a call after which loading begins, unless kernels are needed before; and seconds after which the
+thread looks if that is so, or if the process is at its end."""
 
 
 class Loading:
-    """The thread that loads the kernels, and the functions that were called before they were needed."""
+    """The thread that loads the kernels, and the time that calls have taken without them."""
 
     def __init__(self) -> None:
         self._thread: Thread | None = None
         self._needed = Event()
-        self._called: WeakSet[Any] = WeakSet()
-        self._num_called = 0
+        self._seconds = 0.0
+        self._last = 0.0
         self._is_over = False
 
     def begins(self) -> bool:
@@ -46,22 +49,15 @@ class Loading:
             self.wait()
             return False
         if self._thread is None:
+            self._last = monotonic()
             self._thread = Thread(target=self._run, name="janossy loads its kernels")
             self._thread.start()
         return True
 
-    def called(self, function: Any) -> None:
-        """Notes a call of a function. The second call of one ends the time without kernels."""
-        if torch.compiler.is_compiling() or self._is_over:
-            return
-        try:
-            again = function in self._called
-            self._called.add(function)
-        except TypeError:  # it takes no weak reference
-            again = True
-        self._num_called += not again
-        if again or self._num_called > MOST_FUNCTIONS:
-            self._is_over = True
+    def called(self) -> None:
+        """Notes a call of a layer."""
+        if not torch.compiler.is_compiling() and not self._is_over:
+            self._add(SECONDS_PER_CALL)
 
     def goes_without(self, activations: Callable[[], float] | None = None) -> bool:
         """Returns True for a call without kernels; False if they are there, or to be waited for as so much is computed.
@@ -70,9 +66,15 @@ class Loading:
         """
         if self._is_over or waits():
             return False
-        if activations is not None and activations() > MOST_WHILE_LOADING:
-            self._is_over = True
+        if activations is not None:
+            num = activations()
+            self._add(SECONDS if num > MOST_WHILE_LOADING else num / ACTIVATIONS_PER_SECOND)
         return not self._is_over
+
+    def _add(self, seconds: float) -> None:
+        self._last = monotonic()
+        self._seconds += seconds
+        self._is_over = self._seconds >= SECONDS
 
     def wait(self) -> None:
         """Waits until kernels are loaded, if they are being loaded; nothing goes without them any more."""
@@ -87,9 +89,8 @@ class Loading:
             self._thread.join()
 
     def _run(self) -> None:
-        steps = round(DELAY / STEP)
-        while steps > 0 and main_thread().is_alive() and not self._needed.wait(STEP):
-            steps -= 1
+        while main_thread().is_alive() and monotonic() - self._last < DELAY and not self._needed.wait(STEP):
+            pass
         if main_thread().is_alive():  # the process has not come to its end
             load()
 

@@ -91,7 +91,7 @@ class InOrder(nn.Module):
         problem = Problem(
             self.f, rows, sets.with_values(places), keys=sets, memory_budget=self.memory_budget, table=table
         )
-        LOADING.called(self.f)
+        LOADING.called()
         if Packed().why_not_applicable(problem) is None:
             return cast(Tensor, Packed()(problem))
         return cast(Tensor, Gather()(replace(problem, table=_dense(table))))

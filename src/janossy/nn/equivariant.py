@@ -82,7 +82,7 @@ class JanossyEquivariant(SetLayer):
         problem = Problem(
             self.f, orderings, sets, keys=keys, reduce=None, generator=generator, memory_budget=self.memory_budget
         )
-        LOADING.called(self.f)
+        LOADING.called()
         with errors_explained("f", self.f, sets.values):
             return sets.with_values(per_element(problem))
 

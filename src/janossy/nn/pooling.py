@@ -323,7 +323,7 @@ class JanossyPooling(StatesItsMeaning):
         elements = self._elements(sets)
         elements, table = (elements.places, elements.table) if isinstance(elements, Lookup) else (elements, None)
         keys = sets if keys is None else keys
-        LOADING.called(self.f)
+        LOADING.called()
         return Problem(
             self.f,
             orderings,

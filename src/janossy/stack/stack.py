@@ -93,7 +93,7 @@ class Stack(nn.Module):
             generators: the sources of the permutations, one per network.
         """
         self._is_bound = False
-        LOADING.called(self)
+        LOADING.called()
         batch = as_batch(sets, len(self), joined)
         sources = self._sources(generators, batch)
         self._check_context(context, batch)

@@ -130,7 +130,7 @@ class Relations(SetLayer):
 
     def forward(self, sets: Ragged) -> Ragged:
         self.check(sets)
-        LOADING.called(self.f)
+        LOADING.called()
         how = self._how()
         with errors_explained("f", self.f, sets.values, self.memory_budget):
             if how is None:
