@@ -180,7 +180,9 @@ def test_an_encoder_with_a_seed_is_one_function():
 
 
 @pytest.mark.parametrize(
-    "option", [{"seed": 0}, {"tolerance": 0.1}, {"block": 2}, {"generator": torch.Generator()}], ids=str
+    "option",
+    [{"seed": 0}, {"tolerance": 0.1}, {"block": 2}, {"generator": torch.Generator()}],
+    ids=lambda x: next(iter(x)),
 )
 def test_options_of_the_pooling_s_draws_alone_are_refused(option):
     (name,) = option
