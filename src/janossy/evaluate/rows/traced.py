@@ -12,6 +12,7 @@ from janossy.orderings.as_given import AsGiven
 from janossy.orderings.canonical import Canonical
 from janossy.orderings.combinations import Combinations
 from janossy.orderings.contract import Orderings, averages_every_arrangement
+from janossy.orderings.rows import Rows
 from janossy.orderings.sampled import Sampled
 from janossy.orderings.sorting import sort_positions
 from janossy.orderings.tuples import Tuples
@@ -92,9 +93,7 @@ def rows_of_k(
     A position that a small set lacks is ``num_values``. torch.compile does not know T.
     """
     made = _made(name, k, num_permutations, scheme, seed, block, exact_last, exhaust, max_rows)
-    sets = _numbered(offsets)
-    _check_positions(made, sets, max_positions)
-    rows = made.enumerate(sets)
+    _, rows = _enumerated(made, offsets, max_positions)
     positions = rows.join([bucket.positions() for bucket in rows.buckets])
     return torch.where(positions < 0, num_values, positions), _ends(rows.counts(), offsets)
 
@@ -125,9 +124,7 @@ def rows_of_sets(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Returns the positions (C,) of rows of whole sets, their lengths (T,) and their ends (B + 1,)."""
     made = _made(name, None, num_permutations, scheme, seed, block, exact_last, exhaust, max_rows)
-    sets = _numbered(offsets)
-    _check_positions(made, sets, max_positions)
-    rows = made.enumerate(sets)
+    sets, rows = _enumerated(made, offsets, max_positions)
     counts, sizes = torch.tensor(rows.counts(), dtype=torch.long), torch.tensor(sets.sizes, dtype=torch.long)
     lengths, ends = sizes.repeat_interleave(counts), _ends(rows.counts(), offsets)
     if len(rows.buckets) == 1:
@@ -214,7 +211,9 @@ def _ends(counts: list[int], offsets: Tensor) -> Tensor:
     return torch.nn.functional.pad(torch.tensor(counts, dtype=torch.long).cumsum(0), (1, 0)).to(offsets.device)
 
 
-def _check_positions(orderings: Orderings, sets: Ragged, max_positions: int) -> None:
+def _enumerated(orderings: Orderings, offsets: Tensor, max_positions: int) -> tuple[Ragged, Rows]:
+    """Returns numbered sets between these offsets, and their rows. Raises: RuntimeError for more positions."""
+    sets = _numbered(offsets)
     sizes = Counter(sets.sizes).items()
     if (total := sum(num * orderings.num_rows(n) * orderings.row_length(n) for n, num in sizes)) > max_positions:
         raise RuntimeError(
@@ -222,3 +221,4 @@ def _check_positions(orderings: Orderings, sets: Ragged, max_positions: int) -> 
             f"sets have rows of {total}. Use smaller batches, a larger budget, or evaluate='gather', which is compiled "
             "for each sizes."
         )
+    return sets, orderings.enumerate(sets)
