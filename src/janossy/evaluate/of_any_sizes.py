@@ -6,7 +6,6 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from janossy.evaluate.cells.cost import cell_bytes
 from janossy.evaluate.cells.traced import traced_states, why_not_traced_cells
 from janossy.evaluate.cost import Cost, as_float
 from janossy.evaluate.problem import Problem
@@ -63,8 +62,7 @@ class OfAnySizes:
     def __call__(self, problem: Problem) -> Tensor | Ragged:
         k = problem.orderings.k
         if k is None:
-            rows = traced_rows(problem.orderings, problem.keys, max(1, problem.memory_budget // cell_bytes(problem)))
-            results = traced_states(problem, rows)
+            results, rows = traced_states(problem)
         else:
             steps = _steps(problem, k)
             most = k * max(1, problem.memory_budget // max(1, steps.row_bytes(k)))

@@ -15,7 +15,7 @@ from janossy.evaluate.problem import Function, Problem
 from janossy.evaluate.reduce import HALF, widened
 from janossy.evaluate.rows.pieces import Piece, batches_of, joined_positions, pieces_of, together
 from janossy.evaluate.rows.recompute import computed_again, with_weights_of_now
-from janossy.evaluate.rows.traced import traced_rows, why_not_traced
+from janossy.evaluate.rows.traced import why_not_traced
 from janossy.functions.structure import Recurrent, call_with_mask, takes_mask
 from janossy.orderings.rows import Rows
 from janossy.orderings.sorting import first_of_equals
@@ -55,8 +55,8 @@ def _is_traced(problem: Problem) -> bool:
 
 def _of_any_sizes(problem: Problem) -> Tensor:
     """Returns the same under torch.compile, in a graph for all sizes."""
-    rows = traced_rows(problem.orderings, problem.keys, max(1, problem.memory_budget // cell_bytes(problem)))
-    outputs = widened(traced_states(problem, rows))
+    states, rows = traced_states(problem)
+    outputs = widened(states)
     total = outputs.new_zeros(len(problem.elements.values), outputs.shape[1]).index_add(0, rows.positions, outputs)
     return _means(problem, total, rows.ends.diff().to(total.dtype), rows.order)
 

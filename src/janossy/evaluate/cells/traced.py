@@ -7,13 +7,13 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from janossy.evaluate.cells.cost import why_no_recurrence
+from janossy.evaluate.cells.cost import cell_bytes, why_no_recurrence
 from janossy.evaluate.cells.forest import paths
 from janossy.evaluate.cells.layers import project_of, run_of
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.reduce import widened
 from janossy.evaluate.rows.recompute import gradients_again, recorded
-from janossy.evaluate.rows.traced import TracedRows, by_length
+from janossy.evaluate.rows.traced import TracedRows, by_length, traced_rows
 from janossy.functions.checks import check_dtype
 from janossy.functions.recurrent import GRU, LSTM, RNN
 from janossy.functions.structure import Direction, Recurrent
@@ -34,8 +34,9 @@ def why_not_traced_cells(problem: Problem) -> str | None:
     return None
 
 
-def traced_states(problem: Problem, rows: TracedRows) -> Tensor:
-    """Returns f of each row, (T, c); or, if f is per_position, its state at each position, (C, c)."""
+def traced_states(problem: Problem) -> tuple[Tensor, TracedRows]:
+    """Returns f of each row, (T, c), or, if f is per_position, its state at each position, (C, c); and the rows."""
+    rows = traced_rows(problem.orderings, problem.keys, max(1, problem.memory_budget // cell_bytes(problem)))
     structure, values = problem.declared(Recurrent), problem.values
     directions = [direction for layer in structure.layers for direction in layer]
     check_dtype(problem.f, values, directions[0].weight_ih)
@@ -43,7 +44,7 @@ def traced_states(problem: Problem, rows: TracedRows) -> Tensor:
     assert rows.lengths is not None  # they are rows of whole sets
     bidirectional, settings = len(structure.layers[0]) > 1, (structure.per_position, structure.unrolled)
     given = values, weights, rows.positions, rows.lengths
-    return cast(Tensor, states_of_rows(*given, structure.kind, bidirectional, *settings))
+    return cast(Tensor, states_of_rows(*given, structure.kind, bidirectional, *settings)), rows
 
 
 @torch.library.custom_op("janossy::states_of_rows", mutates_args=(), device_types=("cpu", "cuda"))
