@@ -76,7 +76,7 @@ bench-cuda: $(VENV)/.installed-dev  ## Run those for a GPU, each beside its roof
 	$(BIN)/python -m benchmarks.cuda
 
 plan: $(VENV)/.installed-dev  ## Draw the floor plan of docs/architecture.md from the imports
-	$(BIN)/python docs/plan.py
+	PYTHONPATH=. $(BIN)/python docs/plan.py
 
 # Keeps the lines of torch and of Triton, which torch's build for CUDA names, as they stand (edit them to move torch), and takes
 # the newest of everything else.
