@@ -1,4 +1,4 @@
-"""``python docs/plan.py``: draws docs/architecture.svg, the rooms of src/janossy, from their imports.
+"""``make plan``: draws docs/architecture.svg, the rooms of src/janossy, from their imports.
 
 Rooms stand in the rows of the import rule ``house`` in pyproject.toml, each above all that it imports. An import that
 a chain of arrows shows already has no arrow of its own. Prints how many rooms the package and studies/ have, and how
