@@ -56,6 +56,7 @@ LAYERS: dict[str, Callable[[], nn.Module]] = {
         LSTM(D, 3, num_layers=2, bidirectional=True), AsGiven(), reduce="max"
     ),
     "`Sampled(seed=0)`, `RNN`": lambda: JanossyPooling(RNN(D, 3), Sampled(4, seed=0)),
+    "`Sampled`, `RNN`, `fixed_in_eval=True`": lambda: JanossyPooling(RNN(D, 3), Sampled(4), fixed_in_eval=True).eval(),
     "`Sampled(k=2)`, any module": lambda: JanossyPooling(SumOfSquares(), Sampled(2, k=2, exact_last=2)),
     "`Sampled`, any module": lambda: JanossyPooling(SumOfSquares(), Sampled(2)),
     "`JanossyEquivariant`, `GRU` over `Sampled(seed=0)`": lambda: JanossyEquivariant(

@@ -386,6 +386,7 @@ DOORS = {
             "append_size": (*FLAG, "linear"),
             "largest_size": (-1, 2.5, True, "3", nan, torch.tensor(3)),
             "orderings_train": ORDERINGS[1:],
+            "fixed_in_eval": FLAG,
         },
     ),
     "JanossyEquivariant": Door(
@@ -395,6 +396,7 @@ DOORS = {
             "f": (None, 3, "gru", GRU),
             "orderings": (*ORDERINGS, Tuples(2), ImportanceSampled(2)),
             "memory_budget": BYTES,
+            "fixed_in_eval": FLAG,
         },
     ),
     "JanossyNetwork": Door(
@@ -732,6 +734,7 @@ if find_spec("torch_geometric"):
             "orderings_eval": ORDERINGS[1:],
             "evaluate": (*CHOICE, None, *EVALUATORS),
             "reduce": (*REDUCE, None),
+            "fixed_in_eval": FLAG,
         },
     )
     # An x or a ptr that is no tensor, and a dim that x lacks, torch_geometric's Aggregation refuses before our forward.

@@ -73,6 +73,7 @@ OTHERWISE: dict[str, Any] = {
     "equal": [[0, 1]],
     "estimator": "straight_through",
     "evaluate": "gather",
+    "fixed_in_eval": True,
     "hidden_features": 8,
     "high": 7.0,
     "increasing": [1],

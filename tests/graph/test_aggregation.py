@@ -18,6 +18,7 @@ from janossy import (
     AllPermutations,
     Canonical,
     Combinations,
+    ImportanceSampled,
     JanossyPooling,
     Ragged,
     Sampled,
@@ -283,6 +284,18 @@ def test_other_orderings_in_evaluation():
     assert "JanossyAggregation(GRU, orderings_eval=Sampled(num_permutations=5" in repr(aggregation)
     canonical = JanossyAggregation(f, orderings=Canonical(), orderings_eval=AllPermutations()).eval()
     close(canonical(x, index), JanossyAggregation(f, orderings=AllPermutations())(x, index))
+
+
+def test_fixed_in_evaluation():
+    f, (x, index) = GRU(D, 4), elements([7, 4])
+    for options in ({}, {"num_permutations_eval": 4}, {"orderings_eval": Sampled(3, exhaust=0)}):
+        fixed, fresh = JanossyAggregation(f, **options, fixed_in_eval=True), JanossyAggregation(f, **options)
+        assert_differ(fixed(x, index), fixed(x, index), by=1e-6)
+        assert torch.equal(fixed.eval()(x, index), fixed(x, index))
+        assert_differ(fresh.eval()(x, index), fresh(x, index), by=1e-6)
+    assert repr(JanossyAggregation(f, fixed_in_eval=True)) == "JanossyAggregation(GRU, fixed_in_eval=True)"
+    with pytest.raises(ValueError, match="JanossyAggregation expects, with fixed_in_eval"):
+        JanossyAggregation(f, orderings_eval=ImportanceSampled(2), fixed_in_eval=True)
 
 
 def test_the_evaluator_is_kept_in_evaluation():

@@ -5,12 +5,12 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from janossy.checks import check_integer
+from janossy.checks import check_flag, check_integer
 from janossy.evaluate import Evaluator, Function
 from janossy.evaluate.lookup import Lookup
 from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import Orderings, Sampled
-from janossy.orderings.contract import check_orderings
+from janossy.orderings.contract import check_orderings, repeatable
 from janossy.sets import Ragged
 
 try:
@@ -35,10 +35,10 @@ class JanossyAggregation(Aggregation):
         num_permutations_eval: the number in evaluation mode, if another. This averages within the layer. The paper
             averages the outputs of several forward passes (Remark 2.2).
         orderings: orderings to average instead: ``Tuples(2)``, ``Canonical()``, ``Sampled(8, seed=0)``, ….
-        orderings_eval: the orderings in evaluation mode. ``Sampled(20, seed=0)`` gives predictions that do not change
-            from call to call, after random training. ``num_permutations_eval=m`` is short for ``Sampled(m)``.
+        orderings_eval: the orderings in evaluation mode. ``num_permutations_eval=m`` is short for ``Sampled(m)``.
         evaluate: the evaluator, as for ``JanossyPooling``.
         reduce: "mean", "sum", "max" or "logmeanexp".
+        fixed_in_eval: True for the same permutations at every call in evaluation mode, as in ``JanossyPooling``.
 
     Layers call ``reset_parameters`` when they are built. It draws f's weights anew, by the ``reset_parameters`` of f or
     of its submodules. Load trained weights afterwards.
@@ -74,6 +74,7 @@ class JanossyAggregation(Aggregation):
         orderings_eval: Orderings | None = None,
         evaluate: str | Evaluator = "auto",
         reduce: str = "mean",
+        fixed_in_eval: bool = False,
     ) -> None:
         super().__init__()
         if orderings is not None and (num_permutations != 1 or num_permutations_eval is not None):
@@ -103,8 +104,15 @@ class JanossyAggregation(Aggregation):
                 f"num_permutations_eval and orderings_eval expect a reduce among {', '.join(AVERAGES)}, whose scale "
                 f"does not change with the number of orderings; got {reduce!r}. Leave them out, or choose one of those."
             )
+        check_flag("JanossyAggregation", "fixed_in_eval", fixed_in_eval)
+        if fixed_in_eval and orderings_eval is not None:
+            orderings_eval = repeatable(orderings_eval.in_prediction(), "JanossyAggregation")
         self.pooling = JanossyPooling(
-            f, Sampled(num_permutations) if orderings is None else orderings, evaluate=evaluate, reduce=reduce
+            f,
+            Sampled(num_permutations) if orderings is None else orderings,
+            evaluate=evaluate,
+            reduce=reduce,
+            fixed_in_eval=fixed_in_eval and orderings_eval is None,
         )
         self.orderings_eval = orderings_eval
 
@@ -152,6 +160,8 @@ class JanossyAggregation(Aggregation):
             shown.append(f"evaluate={pooling.choice.said!r}")
         if pooling.reduce != "mean":
             shown.append(f"reduce={pooling.reduce!r}")
+        if pooling.fixed_in_eval:
+            shown.append("fixed_in_eval=True")
         return f"{type(self).__name__}({', '.join(shown)})"
 
 

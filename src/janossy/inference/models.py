@@ -105,9 +105,14 @@ def modules_in(model: Any) -> list[nn.Module]:
 
 
 def drawing_beside_pooling(model: Any) -> dict[str, RandomOrderings]:
-    """Returns the orderings that other layers of a network than its pooling draw at every call, by the layer's name."""
+    """Returns the orderings that other layers of a network than its pooling draw at every call in evaluation mode.
+
+    They come by the layer's name.
+    """
     if not isinstance(model, JanossyNetwork):
         return {}
     of_pooling = set(model.pooling.modules())
-    found = {name: getattr(part, "orderings", None) for name, part in model.named_modules() if part not in of_pooling}
+    others = {name: part for name, part in model.named_modules() if part not in of_pooling}
+    drawing = {name: part for name, part in others.items() if not getattr(part, "fixed_in_eval", False)}
+    found = {name: getattr(part, "orderings", None) for name, part in drawing.items()}
     return {name: own for name, own in found.items() if isinstance(own, RandomOrderings) and own.seed is None}

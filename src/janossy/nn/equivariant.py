@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from janossy.checks import check_generator
+from janossy.checks import check_flag, check_generator
 from janossy.evaluate import MEMORY_BUDGET, Function, Gather, Problem
 from janossy.evaluate.cost import check_memory_budget
 from janossy.evaluate.loading import LOADING
@@ -12,7 +12,7 @@ from janossy.evaluate.validation import check_function, check_keys, check_sets, 
 from janossy.functions.shown import arguments_shown
 from janossy.functions.weights import draw_anew
 from janossy.nn.encoder.layer import SetLayer
-from janossy.orderings.contract import Orderings, check_orderings, modules_of
+from janossy.orderings.contract import Orderings, check_orderings, modules_of, repeatable
 from janossy.sets import Ragged
 
 
@@ -30,6 +30,7 @@ class JanossyEquivariant(SetLayer):
             gives all orders of a set that has no more than num.
         memory_budget: the bytes that may be held at once. Rows that need more are computed in chunks, and again in
             backward.
+        fixed_in_eval: True for the same permutations at every call in evaluation mode, as in ``JanossyPooling``.
 
     Shapes: sets.values (N, d) -> Ragged of values (N, c), the same sets.
     Invariance: equivariant, exactly or in expectation, as the orderings are invariant. Sorted orders (``Canonical``, a
@@ -46,7 +47,9 @@ class JanossyEquivariant(SetLayer):
         (torch.Size([3, 32]), (3, 0))
     """
 
-    def __init__(self, f: Function, orderings: Orderings, *, memory_budget: int = MEMORY_BUDGET) -> None:
+    def __init__(
+        self, f: Function, orderings: Orderings, *, memory_budget: int = MEMORY_BUDGET, fixed_in_eval: bool = False
+    ) -> None:
         super().__init__()
         check_function(f, "JanossyEquivariant", "(T, L, c)")
         check_orderings(orderings, "JanossyEquivariant")
@@ -61,9 +64,13 @@ class JanossyEquivariant(SetLayer):
                 "them. Use Sampled(num)."
             )
         check_memory_budget("JanossyEquivariant", memory_budget)
+        check_flag("JanossyEquivariant", "fixed_in_eval", fixed_in_eval)
+        if fixed_in_eval:
+            repeatable(orderings.in_prediction(), "JanossyEquivariant")
         self.f = f
         self.orderings = orderings
         self.memory_budget = memory_budget
+        self.fixed_in_eval = fixed_in_eval
         if modules := modules_of(orderings):
             self.of_orderings = nn.ModuleList(modules)
 
@@ -78,7 +85,11 @@ class JanossyEquivariant(SetLayer):
             keys = sets
         check_keys(keys, sets, "JanossyEquivariant")
         check_generator("JanossyEquivariant", generator, sets.device)
-        orderings = self.orderings if self.training else self.orderings.in_prediction().exhausting()
+        orderings = self.orderings
+        if not self.training:
+            orderings = orderings.in_prediction().exhausting()
+            if self.fixed_in_eval and generator is None:
+                orderings = repeatable(orderings, "JanossyEquivariant")
         problem = Problem(
             self.f, orderings, sets, keys=keys, reduce=None, generator=generator, memory_budget=self.memory_budget
         )

@@ -22,7 +22,7 @@ from janossy.functions.weights import draw_anew
 from janossy.nn.element_weights import check_weights, pool_by_weights
 from janossy.nn.modes import untouched
 from janossy.nn.reductions import RowReduction
-from janossy.orderings.contract import Orderings, check_orderings, modules_of
+from janossy.orderings.contract import Orderings, check_orderings, modules_of, repeatable
 from janossy.orderings.drawn import Drawn
 from janossy.sets import Ragged
 
@@ -54,12 +54,13 @@ class JanossyPooling(StatesItsMeaning):
             the learned function should not extrapolate in the size.
         orderings_train: the orderings in training mode, such as ``Distinct(256, k=2)`` beside ``Tuples(2)``. Each step
             then costs at most 256 pairs per set, and predictions average over all pairs.
+        fixed_in_eval: True for the same permutations at every call in evaluation mode: those of ``seed=0``, so that a
+            result depends on its set alone. Training draws anew. Orderings that draw nothing, or have a seed, stay as
+            they are. ``predict``, and a call with a generator or with orderings of its own, draw anew.
 
     In evaluation, a set with no more orders than ``Sampled`` draws (n! <= num) gives each order once, and its mean is
     exact. A sum or a maximum is over num draws, as in training. Larger sets are sampled anew at every call, also in
-    evaluation, so that two calls differ. For the same permutations at every evaluation use
-    ``JanossyPooling(f, Sampled(20, seed=0), orderings_train=Sampled(1))``. New permutations are then sampled in
-    training only.
+    evaluation, so that two calls differ unless ``fixed_in_eval``.
 
     Shapes: sets.values (N, d) -> (B, c).
     Invariance: that of the orderings. A set's result never depends on its batch-mates, beyond the rounding of a
@@ -88,6 +89,7 @@ class JanossyPooling(StatesItsMeaning):
         append_size: bool | str = False,
         largest_size: int | None = None,
         orderings_train: Orderings | None = None,
+        fixed_in_eval: bool = False,
     ) -> None:
         super().__init__()
         check_function(f, "JanossyPooling", "(T, c)")
@@ -115,6 +117,9 @@ class JanossyPooling(StatesItsMeaning):
         if append_size != "log":
             check_flag("JanossyPooling", "append_size", append_size)
         check_integer("JanossyPooling", "largest_size", largest_size, 0, optional=True)
+        check_flag("JanossyPooling", "fixed_in_eval", fixed_in_eval)
+        if fixed_in_eval:
+            repeatable(orderings.in_prediction(), "JanossyPooling")
         self.f = f
         self.orderings = orderings
         self.choice = Choice(evaluate)
@@ -123,6 +128,7 @@ class JanossyPooling(StatesItsMeaning):
         self.append_size = append_size
         self.largest_size = largest_size
         self.orderings_train = orderings_train
+        self.fixed_in_eval = fixed_in_eval
         if own := [each for each in each_reduce if isinstance(each, RowReduction)]:
             self.of_reduce = nn.ModuleList(own)
         if modules := [*modules_of(orderings), *modules_of(orderings_train)]:
@@ -312,6 +318,7 @@ class JanossyPooling(StatesItsMeaning):
         check_sets(sets, "JanossyPooling")
         if keys is not None:
             check_keys(keys, sets, "JanossyPooling")
+        own = orderings is None
         if orderings is None:
             trains = self.training and self.orderings_train is not None
             orderings = cast(Orderings, self.orderings_train) if trains else self.orderings
@@ -319,6 +326,8 @@ class JanossyPooling(StatesItsMeaning):
             check_orderings(orderings, "JanossyPooling")
         if not self.training:
             orderings = self.in_evaluation(orderings)
+            if self.fixed_in_eval and own and generator is None:
+                orderings = repeatable(orderings, "JanossyPooling")
         check_generator("JanossyPooling", generator, sets.device)
         elements = self._elements(sets)
         elements, table = (elements.places, elements.table) if isinstance(elements, Lookup) else (elements, None)
@@ -361,6 +370,7 @@ class JanossyPooling(StatesItsMeaning):
             "append_size": self.append_size,
             "largest_size": self.largest_size,
             "orderings_train": self.orderings_train,
+            "fixed_in_eval": self.fixed_in_eval,
         }
 
     def extra_repr(self) -> str:

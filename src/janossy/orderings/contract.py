@@ -227,6 +227,23 @@ def takes_all(orderings: RandomOrderings, n: int) -> bool:
     return orderings.num_rows(n) >= orderings.population(n)
 
 
+def repeatable(orderings: Orderings, owner: str) -> Orderings:
+    """Returns the same orderings, with a seed if they draw without one, so that two calls give the same rows.
+
+    Raises: ValueError if no seed fixes their rows.
+    """
+    if not orderings.draws or cast(RandomOrderings, orderings).seed is not None:
+        return orderings
+    random = cast(RandomOrderings, orderings)
+    try:
+        return random.redrawn(random.num_permutations, seed=0)
+    except ValueError as error:
+        raise ValueError(
+            f"{owner} expects, with fixed_in_eval, orderings whose rows a seed fixes; got {orderings}. Use Sampled or "
+            "Distinct, or leave fixed_in_eval out."
+        ) from error
+
+
 def averages_every_arrangement(orderings: Orderings) -> bool:
     """Returns True if they are an ``EveryArrangement`` and no subclass has changed the rows."""
     owner: type = next(c for c in type(orderings).__mro__ if "enumerate" in c.__dict__)

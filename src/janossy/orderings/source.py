@@ -136,7 +136,7 @@ def drawn_rows(orderings: Drawing, keys: Ragged, generator: torch.Generator | No
     if not torch.compiler.is_compiling() and (passes := _drawing_anew.get()) is not None:
         raise ValueError(
             f"{passes} expects orderings that draw anew at every pass, for the error bar; got {orderings}, whose seed "
-            "fixes them. Leave the seed out."
+            "fixes them. Leave the seed, or fixed_in_eval, out."
         )
     return build_rows(keys, lambda n, _: _seeded(orderings, n, keys.device), sort_positions(keys), k=orderings.k)
 
