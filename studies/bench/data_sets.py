@@ -4,7 +4,19 @@ from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
-from studies.bench.data import clustering, digits, freesolv, jets, mil, musk, one_element, orders, poker
+from studies.bench.data import (
+    clouds,
+    clustering,
+    digits,
+    freesolv,
+    jets,
+    mil,
+    musk,
+    omniglot,
+    one_element,
+    orders,
+    poker,
+)
 from studies.bench.data_set import DataSet
 
 LOADERS: dict[str, Callable[[Path | None], DataSet]] = {
@@ -18,6 +30,8 @@ LOADERS: dict[str, Callable[[Path | None], DataSet]] = {
     "freesolv": freesolv.freesolv,
     "clustering": clustering.clustering,
     **one_element.LOADERS,
+    **clouds.LOADERS,
+    "omniglot": omniglot.omniglot,
 }
 
 

@@ -3,7 +3,7 @@
 DATA = (
     *("poker", "musk1", "musk2", "elephant", "corel-dogs", "birds", "breast", "protein", "web"),
     *("orders", "jets", "digits-sum", "digits-distinct", "freesolv", "clustering"),
-    *("maximum", "median", "odd-one-out"),
+    *("maximum", "median", "odd-one-out", "cloud-100", "cloud-500", "omniglot"),
 )
 
 SINGLE = (

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from studies.bench.data import digits, jets, one_element, orders
+from studies.bench.data import clouds, digits, jets, one_element, orders
+from studies.bench.data.clouds import draw_points
 from studies.bench.data.digits import digits_distinct, digits_sum, draw_distinct
 from studies.bench.data.jets import draw_jets
 from studies.bench.data.orders import draw_orders
@@ -14,6 +15,7 @@ from studies.bench.data.orders import draw_orders
 MADE = {
     **{"orders": orders.orders, "jets": jets.jets, "digits_sum": digits_sum, "digits_distinct": digits_distinct},
     **one_element.LOADERS,
+    **clouds.LOADERS,
 }
 
 
@@ -69,6 +71,19 @@ def test_images_of_tests_are_of_no_training_set(make):
     labels = np.array([of[image.tobytes()] for image in values(test)]).reshape(-1, 5)
     expected = labels.sum(1) if make is digits_sum else [len(set(row)) for row in labels.tolist()]
     assert np.array_equal(test.targets, expected)
+
+
+def test_points_lie_in_inked_pixels():
+    """Pixels have points by their ink; the binomial counts of 20,000 points are within six standard deviations."""
+    image = load_digits().data[7]
+    x, y = draw_points(image, 20_000, np.random.default_rng(0)).T
+    counts = np.zeros(64)
+    np.add.at(counts, (8 * -np.floor(y) + np.floor(x)).astype(int), 1)
+    share = image / image.sum()
+    assert np.all(np.abs(counts - 20_000 * share) <= 6 * np.sqrt(20_000 * share * (1 - share)))
+    for name, (smallest, largest) in clouds.SIZES.items():
+        sizes = clouds.cloud(name).fold(0).train.sets.sizes
+        assert (sizes.min(), sizes.max()) == (smallest, largest)
 
 
 def test_one_element_decides():
