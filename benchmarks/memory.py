@@ -16,10 +16,12 @@ from pathlib import Path
 
 import torch
 
+from benchmarks import attention
 from benchmarks.fused import tuples_row
 from benchmarks.graph import whole_row
 from benchmarks.harness import Row
 from benchmarks.recurrent import as_packed, as_pyg, exact_row, power_law_row
+from benchmarks.relations import attention_row, complete_graph_row
 from janossy import Tuples
 from studies.experiments.record import about_here
 
@@ -50,6 +52,27 @@ CASES: dict[str, tuple[Callable[[], Row], Callable[[], Row]]] = {
         partial(whole_row, 5),
     ),
     "GRU(100, 80), 4 sets of 7, all 5040 orders, against enumerating": (exact_row, partial(exact_row, 1, 3)),
+    "a block of attention, 16 sets of 500, against padded TransformerEncoderLayer": (
+        lambda: attention.block_row("16 sets", attention.equal(16, 500)),
+        lambda: attention.block_row("2 sets", attention.equal(2, 5)),
+    ),
+    "a block of attention, 64 sets of power-law sizes, against padded TransformerEncoderLayer": (
+        lambda: attention.block_row("64 sets", attention.power_law(64)),
+        lambda: attention.block_row("2 sets", attention.power_law(2)),
+    ),
+    "a Set Transformer, 64 sets of power-law sizes, against SetTransformerAggregation": (
+        lambda: attention.aggregation_row("64 sets", attention.power_law(64)),
+        lambda: attention.aggregation_row("2 sets", attention.power_law(2)),
+    ),
+    "all pairs of tanh, n = 1,000, against message passing on the complete graph": (
+        partial(complete_graph_row, "tanh", 1_000),
+        partial(complete_graph_row, "tanh", 20),
+    ),
+    "all pairs of ReLU, n = 1,000, against message passing on the complete graph": (
+        partial(complete_graph_row, "relu", 1_000),
+        partial(complete_graph_row, "relu", 20),
+    ),
+    "all pairs of tanh, n = 3,000, against attention": (partial(attention_row, 3_000), partial(attention_row, 20)),
 }
 """The cases, each with a similar small one."""
 
@@ -109,7 +132,7 @@ def table(data: dict) -> str:
     lines += ["| case | janossy | reference | janossy / reference |", "|---|---|---|---|"]
     for row in data["rows"]:
         share = row["reference"] / row["ours"]
-        lines.append(f"| {row['name']} | {row['ours']:.1f} | {row['reference']:.0f} | 1/{share:.0f} |")
+        lines.append(f"| {row['name']} | {row['ours']:.1f} | {row['reference']:.0f} | 1/{share:.{int(share < 10)}f} |")
     return "\n".join(lines) + "\n"
 
 
