@@ -316,6 +316,8 @@ def test_two_jobs():
 def test_a_clone_is_not_fitted(classifier):
     with pytest.raises(NotFittedError):
         clone(classifier).predict(bags(3)[0])
+    with pytest.raises(NotFittedError):
+        SetRegressor().score(bags(3)[0], [0.0, 1.0, 2.0])
 
 
 # Bad input

@@ -118,6 +118,16 @@ def test_a_streamed_choice_is_by_groups_too(tmp_path, monkeypatch):
         assert not set(numbers[training.numpy()]) & set(numbers[validation_sets.numpy()])
 
 
+def test_two_streamed_groups_are_enough(tmp_path):
+    """One of them is learnt from, and the other validates."""
+    sets, y, groups = patients(2)
+    path = sets_in_file(tmp_path, sets, y=y, patient=groups)
+    model = SetClassifier("k1", max_epochs=1, random_state=0).fit(path, "y", groups="patient")
+    assert len({groups[b] for b in model_numbers(model, sets)}) == 1
+    with pytest.raises(ValueError, match="two groups or more"):
+        model.fit(sets_in_file(tmp_path, sets, y=y, patient=0 * groups), "y", groups="patient")
+
+
 def test_out_of_fold_predictions_are_by_groups(tmp_path):
     sets, y, groups = patients(num=9)
     model = SetClassifier("k1", max_epochs=2, random_state=0).fit(sets, y, groups=[f"p{g}" for g in groups])

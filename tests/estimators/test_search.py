@@ -386,6 +386,18 @@ def test_other_splits_are_begun_only_if_they_can_end():
     assert 1 <= len(found.networks) <= 2 and len(found.folds) == len(found.networks)
 
 
+@pytest.mark.parametrize("has_much_time", [True, False])
+def test_other_splits_wait_for_other_candidates_unless_they_are_cheap(has_much_time):
+    with time_by(count(0.0, 1.0).__next__):
+        seconds = search(Limits(max_epochs=2), 3).run(MORE[:1]).trials[0].seconds / 3
+    reports, tried = [], MORE[:FEW]
+    with time_by(count(0.0, 1.0).__next__):
+        search(Limits(seconds=(100 if has_much_time else 12) * seconds, max_epochs=2), 3, tell=reports.append).run(tried)
+    order = list(dict.fromkeys((progress.candidate, progress.network) for progress in reports))
+    assert (order[1] == (order[0][0], 1)) is has_much_time
+    assert order[1][0] == order[0][0] or [network for _, network in order[: len(tried)]] == [0] * len(tried)
+
+
 def test_a_candidate_that_diverges_is_told_and_left(monkeypatch):
     real = Training.run
 
@@ -475,21 +487,22 @@ def test_an_epoch_of_pairs_that_are_drawn_costs_the_same_whatever_is_predicted_b
     assert seconds_to_predict(exact, sets) > 5 * seconds_to_predict(drawn, sets) and exact.training
 
 
-@pytest.mark.parametrize(("right", "num_expected"), [(0.75, 3), (1.0, 1)])
-def test_an_average_on_fewer_splits_is_taken_if_it_is_better_beyond_chance(right, num_expected):
-    """Two contenders: one on three splits, right in three of four sets, and another on one split alone."""
+@pytest.mark.parametrize(("more", "num_expected"), [(0, 3), (2, 3), (5, 1)])
+def test_an_average_on_fewer_splits_is_taken_if_it_is_better_beyond_chance(more, num_expected):
+    """Two contenders: one on three splits, right in three of four sets, and another on one split, right in more."""
     tried = search(Limits(), 3)
     truth = torch.nn.functional.one_hot(tried.targets).float()
     sizes = [len(validation) for _, validation in tried.splits]
 
-    def contender(index, right, num_splits):
-        wrong = (torch.arange(len(truth)) % 4 / 4 >= right).float()[:, None]
+    def contender(index, more, num_splits):
+        wrong = (torch.arange(len(truth)) % 4 == 3) & (torch.arange(len(truth)) >= 4 * more)
+        wrong = wrong.float()[:, None]
         predicted = (truth * (1 - wrong) + (1 - truth) * wrong) * (0.9 - 0.01 * index) + 0.05
         untrained = Trained([], Epoch(0, 0, inf, inf), Ending.AS_PLANNED, 0.0)
         runs = [Run(None, None, untrained, None, part) for part in predicted.split(sizes)[:num_splits]]
         return Contender(index, MORE[index], runs)
 
-    both = [contender(0, 0.75, 3), contender(1, right, 1)]
+    both = [contender(0, 0, 3), contender(1, more, 1)]
     counts, num_splits = best_average(both, tried.losses)
     assert num_splits == num_expected and sum(counts.values()) > 0
 

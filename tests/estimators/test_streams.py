@@ -239,6 +239,13 @@ def test_a_network_is_chosen_by_a_sample(tmp_path):
     assert [trial.weight for trial in model.trials_] == [0, 0, 1] and len(model.ensemble_.networks) == 1
 
 
+def test_the_loss_of_a_streamed_fit_is_that_of_its_best_epoch(tmp_path):
+    """By class probabilities as the network gives them."""
+    parquet.write_table(grouped(200).drop(["id", "y"]), tmp_path / "sets.parquet", row_group_size=64)
+    (trial,) = SetClassifier("max", max_epochs=3, random_state=0).fit(tmp_path / "sets.parquet", "large").trials_
+    assert trial.loss == pytest.approx(min(row["valid_loss"] for row in trial.history[0]), rel=1e-5)
+
+
 def pooled_by(reduce):
     """Returns a strategy that is a function. All of them have one name."""
 

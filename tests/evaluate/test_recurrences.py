@@ -195,6 +195,16 @@ def test_independence_of_batch_mates(path, dtype, tolerance):
         close(poisoned[b], alone, atol=tolerance, rtol=0)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_elements_have_gradients_by_frozen_weights(kind):
+    sets = distinct_sets((3, 2, 4))
+    found = []
+    for layer in layers(kind(D, 4).requires_grad_(False), Canonical(), Packed(), Gather()):
+        values = sets.values.clone().requires_grad_()
+        found += torch.autograd.grad(layer(sets.with_values(values)).square().sum(), values)
+    close(*found)
+
+
 def test_nan_stays_in_its_set_in_backward():
     for evaluator in (Packed(), SharedPrefixes()):
         orderings = AllPermutations() if isinstance(evaluator, SharedPrefixes) else Canonical()

@@ -148,3 +148,11 @@ def test_no_reduction_names_rows():
 @pytest.mark.parametrize("width", [np.int64(3), np.int32(3)])
 def test_integers_of_numpy_are_integers(width):
     assert GRU(2, width)(torch.zeros(1, 2, 2)).shape == TupleMLP(2, 2, width)(torch.zeros(1, 2, 2)).shape == (1, 3)
+
+
+@pytest.mark.parametrize("f", [3, None, nn.Linear], ids=str)
+def test_an_f_that_is_no_function(f):
+    """A class is not yet a module."""
+    for layer in (JanossyPooling, JanossyEquivariant):
+        with pytest.raises(TypeError, match=f"{layer.__name__} expects f to be a module that maps rows"):
+            layer(f, Tuples(2))

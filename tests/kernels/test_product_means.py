@@ -48,6 +48,14 @@ def by_definition(z, offsets, increasing):
     return torch.stack(means)
 
 
+@both
+def test_rows_as_long_as_segments(mean):
+    """Eight positions can be filled by a segment of eight elements alone."""
+    z, offsets = draw((9, 16, 8), 8, 2)
+    expected = by_definition(torch.tensor(z), offsets, increasing=True)
+    np.testing.assert_allclose(mean(z, offsets, increasing=True), expected, atol=1e-12, rtol=1e-12)
+
+
 @both_kinds
 @pytest.mark.parametrize("num_columns", [1, 8, 13])
 @pytest.mark.parametrize("k", range(1, 7))
