@@ -306,6 +306,72 @@ def test_compact_statistics_are_a_part_of_all():
         assert (len(compact) < len(full)) is has_more
 
 
+def test_pairs_are_those_of_three_sets_or_more():
+    """A category that is too rare to be counted makes no pair."""
+    sets = as_sets({"item": [["a", f"rare {i}"] for i in range(5)] + [["b"], ["c", "d"]] * 3 + [["e", "f"]] * 2})
+    encoder = TableEncoder().fit(sets)
+    encoded = encoder.transform(sets)
+    found = choose_statistics(encoded.elements, None, (encoder.element_layout, encoder.context_layout))
+    names = found.names(ColumnNames(encoder.element_names, encoder.context_names, num_codes=1))
+    assert [name for name in names if " with " in name] == ["item=3 with item=4"]
+
+
+def data(num=60):
+    x, y = features(num)
+    return paths.Data(x, y[:, None], np.ones(num), None, 1, torch.from_numpy(x), lambda scores: 0.0, float, 0)
+
+
+def test_boosting_is_scikit_learns_by_default():
+    some, iterations = data(), paths.ITERATIONS_PER_POINT
+    path = LEARNERS["trees"](paths.ClassicalSettings(), some)
+    path.step()
+    expected = HistGradientBoostingRegressor(max_iter=iterations, min_samples_leaf=10).fit(some.x, some.y[:, 0])
+    np.testing.assert_allclose(path.module(0)(some.valid_x)[:, 0], expected.predict(some.x), rtol=1e-6, atol=1e-6)
+
+
+def test_a_forest_has_the_trees_that_were_asked_for():
+    path = LEARNERS["forest"](paths.ClassicalSettings(num_trees=21), data())
+    while not path.ended:
+        path.step()
+    assert path.module(len(path.losses) - 1).num_trees == 21
+
+
+@pytest.mark.parametrize(
+    ("losses", "num_steps", "best"),
+    [((3, 2, 2.5, 2.6, 1, 1, 1, 1), 4, 1), ((3, 3.5, 2, 1, 4, 4, 4, 4), 6, 3), ((9, 8, 7, 6, 5, 4, 3, 2), 8, 7)],
+)
+def test_a_learner_stops_after_two_steps_without_a_lower_loss(monkeypatch, losses, num_steps, best):
+    stepped = []
+
+    class Told(paths.LinearPath):
+        def step(self):
+            super().step()
+            self.losses[-1] = losses[len(self.losses) - 1]
+            stepped.append(len(self.losses))
+
+        def module(self, point):
+            assert point == best
+            return super().module(point)
+
+    monkeypatch.setitem(LEARNERS, "linear", Told)
+    SetRegressor("linear", validation=0.3, random_state=0).fit(*baskets(40))
+    assert stepped == list(range(1, num_steps + 1))
+
+
+@pytest.mark.parametrize("name", ["trees", "forest"])
+def test_a_learner_of_few_sets_is_begun_with_a_second_left(name):
+    sets, y = baskets()
+    encoder = TableEncoder().fit(sets)
+    encoded, layouts = encoder.transform(sets), (encoder.element_layout, encoder.context_layout)
+    examples = Examples(encoded.elements, encoded.context, torch.from_numpy(y)[:, None].float(), torch.ones(90))
+    statistics, split = cached.CachedStatistics(examples, layouts), (torch.arange(60), torch.arange(60, 90))
+    learner = learners.ClassicalLearner(name, layouts, 1, {"num_trees": 5})
+    with time_by(lambda: 0.0):
+        for latest, num in ((1.0, 1), (-1.0, 0)):
+            options = {"seeds": [0], "deadline": np.inf, "latest": latest}
+            assert len(learner.fit_splits(statistics, [split], Regression(1), **options)) == num
+
+
 def test_a_sample_of_many_sets_is_fitted(monkeypatch):
     sets, y = baskets()
     monkeypatch.setattr(cached, "MAX_SETS", 30)

@@ -39,6 +39,12 @@ def test_targets_of_several_magnitudes():
     assert np.isfinite(model.predict(X)).all()
 
 
+def test_the_scale_of_constant_targets_is_one():
+    X, _ = sets()
+    model = SetRegressor("linear", **SETTINGS).fit(X, np.zeros(len(X)))
+    assert model.y_scale_.tolist() == [1.0] and np.allclose(model.predict(X), 0)
+
+
 def test_targets_too_far_apart():
     X, y = sets()
     y = np.where(np.arange(len(y)) == 0, -1.7e308, 1.7e308)

@@ -3,12 +3,9 @@
 import pytest
 import torch
 
-from janossy import JanossyPooling, Tuples
-from janossy.evaluate import Gather, Projected
-from tests.examples import (
-    distinct_sets,
-    pooling,
-)
+from janossy import JanossyPooling, TupleProduct, Tuples
+from janossy.evaluate import Gather, Projected, on_kernels
+from tests.examples import D, distinct_sets, pooling
 from tests.laws import close, value_and_gradients
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -61,6 +58,17 @@ def test_lower_precision_is_close_to_float64(function, evaluator, dtype):
     for got, want in zip(value_and_gradients(layer.to(dtype), sets.to(dtype)), expected, strict=True):
         assert got.dtype == dtype
         close(got.double(), want, atol=tolerance, rtol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_products_accumulate_in_float32_without_kernels(dtype, monkeypatch):
+    monkeypatch.setattr(on_kernels, "load", lambda: None)
+    f, sets = TupleProduct(2, D, 4).to(dtype), distinct_sets((BIG,)).to(dtype)
+    got = JanossyPooling(f, Tuples(2), evaluate="permanent")(sets)
+    one, other = (g(sets.values).double() for g in f.g)
+    exact = (one.sum(0) * other.sum(0) - (one * other).sum(0)) / (BIG * (BIG - 1))
+    assert got.dtype == dtype
+    close(got[0].double(), exact, atol=0, rtol=torch.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize("budget", [2**30, 1])

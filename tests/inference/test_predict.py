@@ -482,6 +482,11 @@ def test_a_perfect_control_leaves_no_error(orderings):
         assert tolerance is None or prediction.num_permutations.le(8).all()
 
 
+def test_a_network_that_draws_nothing_has_finished_with_no_error():
+    found = predict(network(Tuples(2)), distinct_sets(SOME), tolerance=1e-6)
+    assert found.finished.all() and found.num_permutations.eq(0).all() and found.standard_error.eq(0).all()
+
+
 # Tolerances.
 
 
