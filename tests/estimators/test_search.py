@@ -392,7 +392,9 @@ def test_other_splits_wait_for_other_candidates_unless_they_are_cheap(has_much_t
         seconds = search(Limits(max_epochs=2), 3).run(MORE[:1]).trials[0].seconds / 3
     reports, tried = [], MORE[:FEW]
     with time_by(count(0.0, 1.0).__next__):
-        search(Limits(seconds=(100 if has_much_time else 12) * seconds, max_epochs=2), 3, tell=reports.append).run(tried)
+        search(Limits(seconds=(100 if has_much_time else 12) * seconds, max_epochs=2), 3, tell=reports.append).run(
+            tried
+        )
     order = list(dict.fromkeys((progress.candidate, progress.network) for progress in reports))
     assert (order[1] == (order[0][0], 1)) is has_much_time
     assert order[1][0] == order[0][0] or [network for _, network in order[: len(tried)]] == [0] * len(tried)

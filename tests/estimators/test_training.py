@@ -108,7 +108,9 @@ def test_validation_is_without_dropout():
     net.rho = nn.Sequential(nn.Dropout(0.8), net.rho)
     loss = trained(net, Plan(1, 8, 1e-2, None), validation=validation).last.valid_loss
     with torch.no_grad():
-        assert loss == pytest.approx(float((net.eval()(validation.sets) - validation.targets).square().mean()), rel=1e-5)
+        assert loss == pytest.approx(
+            float((net.eval()(validation.sets) - validation.targets).square().mean()), rel=1e-5
+        )
 
 
 def test_it_learns():

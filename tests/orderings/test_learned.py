@@ -81,7 +81,10 @@ def test_drawn_in_training_and_sorted_in_prediction():
     )
     sets = distinct_sets((5, 4, 0, 1))
     assert not torch.equal(network(sets), network(sets)) and network.pooling.rows(sets).sizes == (3,) * 4
-    assert [each.num_rows(5) for each in (network.pooling.orderings, network.pooling.orderings.in_prediction())] == [3, 1]
+    assert [each.num_rows(5) for each in (network.pooling.orderings, network.pooling.orderings.in_prediction())] == [
+        3,
+        1,
+    ]
     sort = network.pooling.orderings.scorer
     by_hand = Ragged.from_sets([x[sort(x)[:, 0].argsort(descending=True)] for x in sets])
     expected = network.rho(torch.stack([network.pooling.f(x[None])[0] if len(x) else torch.zeros(3) for x in by_hand]))
