@@ -1,4 +1,7 @@
-"""Bags: the frequency of each category, each bin of a number, or each combination of them in a set."""
+"""Statistics of cells: how frequent each is in a set, which ones are together there, and statistics of their values.
+
+A cell is a category, a bin of a number, or a combination of them.
+"""
 
 from collections.abc import Sequence
 from math import prod
@@ -168,3 +171,83 @@ class CellCounts(nn.Module):
             size - 1 if column >= self.num_codes else 0 for column, size in zip(self.columns, self.sizes, strict=True)
         ]
         return sum(numbers[:i]), numbers[i]
+
+
+class CellPairs(nn.Module):
+    """1 for each pair of cells that are both in a set, else 0. A cell paired with itself must be there twice.
+
+    Buffers: ``pairs`` (num_pairs, 2) int64, the places of both cells among the cells of ``bag``.
+
+    Args:
+        bag: a ``CellCounts`` of scheme "count".
+
+    Shapes: B sets -> (B, num_pairs).
+    """
+
+    pairs: Tensor
+
+    def __init__(self, bag: CellCounts, *, num_pairs: int) -> None:
+        super().__init__()
+        if not isinstance(bag, CellCounts) or bag.scheme != "count":
+            raise ValueError(f"CellPairs expects a CellCounts of scheme 'count'; got {bag!r}.")
+        self.bag, self.num_pairs = bag, num_pairs
+        self.out_features = num_pairs
+        self.register_buffer("pairs", torch.zeros(num_pairs, 2, dtype=torch.int64))
+
+    def forward(self, sets: SortedSets) -> Tensor:
+        counts: Tensor = self.bag(sets)
+        first, second = self.pairs.unbind(1)
+        needed = 1 + (first == second).double()
+        return ((counts[:, first] >= needed) & (counts[:, second] > 0)).double()
+
+    def check_columns(self, vocabularies: Sequence[int], num_numbers: int) -> None:
+        """Raises a ValueError for columns that the bag does not count."""
+        self.bag.check_columns(vocabularies, num_numbers)
+
+    def check_buffers(self) -> None:
+        """Raises a ValueError for buffers that no fit writes."""
+        if ((self.pairs < 0) | (self.pairs >= self.bag.out_features)).any():
+            raise ValueError(f"CellPairs expects pairs of {self.bag.out_features} cells; got others.")
+
+    def names(self, columns: ColumnNames) -> list[str]:
+        """Returns the names of the features."""
+        cells = [name.removeprefix("count of ") for name in self.bag.names(columns)]
+        return [f"{cells[i]} with {cells[j]}" for i, j in self.pairs.tolist()]
+
+
+class CodeValues(nn.Module):
+    """The mean, minimum and maximum over each set of values that each code of a column has.
+
+    Buffers: ``values`` (num_values, width) float32.
+
+    Args:
+        column: the number of the column of codes.
+        num_values: the number of codes of the column.
+        width: the number of values per code, such as one per class.
+
+    Shapes: B sets -> (B, 3 · width); 0 for empty sets.
+    """
+
+    values: Tensor
+
+    def __init__(self, column: int, *, num_values: int, width: int) -> None:
+        super().__init__()
+        self.column, self.num_values, self.width = column, num_values, width
+        self.out_features = 3 * width
+        self.register_buffer("values", torch.zeros(num_values, width, dtype=torch.float32))
+
+    def check_columns(self, vocabularies: Sequence[int], num_numbers: int) -> None:
+        """Raises a ValueError unless the column has ``num_values`` codes."""
+        if not 0 <= self.column < len(vocabularies) or vocabularies[self.column] != self.num_values:
+            raise ValueError(
+                f"CodeValues of column {self.column} expects {self.num_values} codes; got {list(vocabularies)}."
+            )
+
+    def forward(self, sets: SortedSets) -> Tensor:
+        values = self.values[sets.codes[:, self.column]].double()
+        return torch.cat([sets.means(values), sets.reduced(values, "min"), sets.reduced(values, "max")], dim=1)
+
+    def names(self, columns: ColumnNames) -> list[str]:
+        """Returns the names of the features."""
+        kinds = ("mean", "min", "max")
+        return [f"{kind} target {i} of {columns.elements[self.column]}" for kind in kinds for i in range(self.width)]

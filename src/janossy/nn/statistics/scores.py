@@ -1,11 +1,17 @@
-"""TreeEnsemble: a sum of decision trees whose nodes are buffers."""
+"""Functions of statistics: trees and linear scores, and the network of one of them. A row's bits are its own."""
 
 import torch
 from torch import Tensor, nn
 
-TREES_AT_ONCE = 64
+from janossy.nn.statistics.pooled import PooledStatistics
+from janossy.sets import Ragged
 
 LINKS = ("identity", "log")
+
+TREES_AT_ONCE = 64
+
+NUMBERS_AT_ONCE = 2**17
+"""Numbers that are added up at once: products of more leave the cache."""
 
 
 class TreeEnsemble(nn.Module):
@@ -109,3 +115,58 @@ class TreeEnsemble(nn.Module):
                 "TreeEnsemble expects trees whose children come behind their parents, existing features and leaves, "
                 "and finite thresholds; got others."
             )
+
+
+class LinearScores(nn.Module):
+    """x ↦ W·x + b in float64, each row added up separately, so that the batch does not change it.
+
+    Buffers: ``weight`` (out_features, in_features), ``bias`` (out_features,), float64.
+
+    Shapes: (B, in_features) -> (B, out_features) float64.
+    """
+
+    weight: Tensor
+    bias: Tensor
+
+    def __init__(self, in_features: int, *, out_features: int) -> None:
+        super().__init__()
+        self.in_features, self.out_features = in_features, out_features
+        self.register_buffer("weight", torch.zeros(out_features, in_features, dtype=torch.float64))
+        self.register_buffer("bias", torch.zeros(out_features, dtype=torch.float64))
+
+    @torch.no_grad()
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat(
+            [self._scores(some.double()) for some in x.split(max(1, NUMBERS_AT_ONCE // max(1, self.in_features)))]
+        )
+
+    def _scores(self, x: Tensor) -> Tensor:
+        return torch.stack([(x * weight).sum(1) for weight in self.weight], dim=1) + self.bias
+
+
+class StatisticsNetwork(nn.Module):
+    """y(x) = scores(statistics(x)), without gradients and without randomness.
+
+    Args:
+        statistics: a ``PooledStatistics``.
+        scores: maps its vectors (B, c) to outputs (B, out), such as ``TreeEnsemble`` or ``LinearScores``.
+
+    Shapes: sets.values (N, columns), context (B, e) or None -> (B, out).
+    Invariance: exact, to the last bit. The result does not depend on the batch either.
+    Raises: ValueError if ``scores`` takes vectors of another width.
+    """
+
+    def __init__(self, statistics: PooledStatistics, scores: nn.Module) -> None:
+        super().__init__()
+        if not isinstance(statistics, PooledStatistics) or scores.in_features != statistics.out_features:
+            raise ValueError(
+                "StatisticsNetwork expects scores that take as many features as there are statistics; got "
+                f"{getattr(scores, 'in_features', None)} and {getattr(statistics, 'out_features', None)}."
+            )
+        self.statistics, self.scores = statistics, scores
+
+    def forward(
+        self, sets: Ragged, *, context: Tensor | None = None, generator: torch.Generator | None = None
+    ) -> Tensor:
+        outputs: Tensor = self.scores(self.statistics(sets, context))
+        return outputs.to(sets.values.dtype)
