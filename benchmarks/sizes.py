@@ -2,6 +2,8 @@
 
 Forward and backward, float32. For k = 1 there are 256 sets of 1 to 39 elements. For outputs per element, sizes are 1 to
 100, or power-law sizes. Rows "against equal sizes" do different work of the same amount: their ratio should be near 1.
+Rows "against no recomputation" compare ``JanossyEquivariant`` with itself under a memory budget that nothing exceeds.
+Rows "against recomputation" have a budget just below the need, so that each call of f is made again in backward.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +13,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import DeepSetsAggregation
 
 from benchmarks.harness import Row, backward
-from janossy import Canonical, JanossyEquivariant, JanossyPooling, Ragged, TupleMLP, Tuples
+from janossy import GRU, Canonical, JanossyEquivariant, JanossyPooling, Ragged, TupleMLP, Tuples
 from janossy.orderings import AsGiven, Orderings
 
 NUM_SETS, D, H = 256, 16, 64
@@ -37,7 +39,9 @@ def rows() -> Iterator[Row]:
     }.items():
         for orderings in (AsGiven(), Canonical()):
             yield _attention(name, _sets(sizes, H), orderings)
-    yield _by_size(_sets(torch.randint(1, 101, (NUM_SETS,)).tolist()))
+    varied = _sets(torch.randint(1, 101, (NUM_SETS,)).tolist())
+    yield _by_size(varied)
+    yield from _recomputation(varied)
 
 
 def _deep_sets(sets: Ragged) -> Row:
@@ -60,7 +64,7 @@ def _attention(name: str, sets: Ragged, orderings: Orderings) -> Row:
         return backward(layer(x, src_key_padding_mask=~mask)[mask])
 
     title = f"encoder layer over {type(orderings).__name__}, {name}, against padding to the largest"
-    return Row(title, lambda: backward(equivariant(sets).values), reference)
+    return Row(title, _outputs(equivariant, sets), reference)
 
 
 def _by_size(sets: Ragged) -> Row:
@@ -76,7 +80,26 @@ def _by_size(sets: Ragged) -> Row:
         return backward(torch.zeros_like(out).index_add(0, torch.cat([i.flatten() for i in index]), out))
 
     title = "module without a mask over AsGiven, sizes 1 to 100, against a loop over sizes"
-    return Row(title, lambda: backward(equivariant(sets).values), reference)
+    return Row(title, _outputs(equivariant, sets), reference)
+
+
+def _recomputation(sets: Ragged) -> Iterator[Row]:
+    """Yields, for three kinds of f, the default memory budget against none, and against one below the need."""
+    attention = nn.TransformerEncoderLayer(D, 4, dim_feedforward=2 * D, dropout=0.0, batch_first=True)
+    cases: dict[str, tuple[nn.Module, Orderings, int]] = {
+        "module without a mask": (_three_layers(), AsGiven(), 2**24),
+        "encoder layer": (attention, AsGiven(), 2**26),
+        "GRU": (GRU(D, H, per_position=True), Canonical(), 2**25),
+    }
+    for name, (f, orderings, too_little) in cases.items():
+        ours = _outputs(JanossyEquivariant(f, orderings), sets)
+        for title, budget in {"no recomputation": 2**60, "recomputation": too_little}.items():
+            other = JanossyEquivariant(f, orderings, memory_budget=budget)
+            yield Row(f"{name}, sizes 1 to 100, against {title}", ours, _outputs(other, sets))
+
+
+def _outputs(layer: JanossyEquivariant, sets: Ragged) -> Callable[[], Tensor]:
+    return lambda: backward(layer(sets).values)
 
 
 def _three_layers() -> nn.Module:
