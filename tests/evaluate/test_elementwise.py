@@ -8,6 +8,7 @@ from torch import nn
 
 from janossy import Combinations, JanossyNetwork, JanossyPooling, Ragged, Sampled, Tuples
 from janossy.evaluate.reduce import reduce_segments
+from janossy.functions.structure import maps_features
 from tests.examples import D, distinct_sets
 from tests.laws import close
 
@@ -46,6 +47,39 @@ def test_a_table_is_read_once_by_row():
     assert shapes == [(5, 1, D)]  # the zero vector behind four rows
     want = [nn.functional.linear(network.h(x), f.weight, f.bias).mean(0) if len(x) else f.bias for x in ids]
     close(got, torch.stack(want))
+
+
+class Twice(nn.Linear):
+    """A layer of a user's own, which reads the dimensions of a row."""
+
+    def forward(self, x):
+        return super().forward(x) * (x.dim() - 1)
+
+
+def with_hook(shapes: list[tuple[int, ...]]) -> nn.Module:
+    f = nn.Sequential(nn.Linear(D, 3), nn.Tanh())
+    f[1].register_forward_pre_hook(lambda module, given: shapes.append(tuple(given[0].shape)))
+    return f
+
+
+@pytest.mark.parametrize(
+    "f",
+    [nn.Linear(D, 3), nn.Sequential(nn.Linear(D, 4), nn.ReLU(), nn.Linear(4, 3)), nn.Sequential(nn.LayerNorm((1, D)))],
+    ids=["linear", "sequential", "of_whole_rows"],
+)
+def test_modules_of_features_agree_with_gather(f):
+    sets = distinct_sets((3, 1, 0, 4))
+    f.double()
+    close(JanossyPooling(f, Tuples(1))(sets), JanossyPooling(f, Tuples(1), evaluate="gather")(sets))
+
+
+def test_modules_of_a_users_own_read_rows():
+    shapes: list[tuple[int, ...]] = []
+    sets = distinct_sets((2, 3))
+    for f in (Twice(D, 3), nn.Sequential(Twice(D, 3)), with_hook(shapes)):
+        close(JanossyPooling(f, Tuples(1))(sets), JanossyPooling(f, Tuples(1), evaluate="gather")(sets))
+        assert not maps_features(f)
+    assert shapes == [(5, 1, 3)] * 2
 
 
 def test_a_result_for_each_position_is_refused_for_longer_rows():

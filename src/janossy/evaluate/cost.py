@@ -70,11 +70,22 @@ class Work:
 
     @classmethod
     def of(cls, f: Function, whole_rows: bool) -> "Work":
-        modules = list(f.modules()) if isinstance(f, nn.Module) else []
-        weights = {id(w): w for m in modules for w in m._parameters.values() if w is not None and w.dim() > 1}.values()
-        heads = sum(m.num_heads for m in modules if isinstance(m, nn.MultiheadAttention))
-        kept = sum(getattr(m, "numbers_kept", 0) for m in modules)
-        return cls(sum(w.numel() for w in weights), sum(w.shape[0] for w in weights), heads, kept, whole_rows)
+        numel = outputs = heads = kept = 0
+        seen: set[int] = set()
+        left: list[nn.Module | None] = [f] if isinstance(f, nn.Module) else []
+        while left:  # not f.modules(), which takes most of the time of a small call
+            m = left.pop()
+            if m is None or id(m) in seen:
+                continue
+            seen.add(id(m))
+            left += m._modules.values()
+            for w in m._parameters.values():
+                if w is not None and w.dim() > 1 and id(w) not in seen:
+                    seen.add(id(w))
+                    numel, outputs = numel + w.numel(), outputs + w.shape[0]
+            heads += m.num_heads if isinstance(m, nn.MultiheadAttention) else 0
+            kept += vars(m).get("numbers_kept", 0)
+        return cls(numel, outputs, heads, kept, whole_rows)
 
     def flops(self, length: int) -> int:
         """Returns an upper estimate of the flops: every weight matrix multiplies once per position."""

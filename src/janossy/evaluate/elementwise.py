@@ -9,9 +9,10 @@ from torch import Tensor
 from janossy.evaluate.cost import Cost, as_float
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.reduce import HALF, reduce_between, reduce_segments, widened
-from janossy.evaluate.rows.pool import pool_rows
-from janossy.evaluate.rows.steps import cost_of_elements, of_elements
+from janossy.evaluate.rows.pool import apply, pool_rows
+from janossy.evaluate.rows.steps import bytes_of_elements, cost_of_elements, of_elements
 from janossy.evaluate.tuples.every_tuple import in_place
+from janossy.functions.structure import maps_features
 from janossy.orderings.contract import EveryTuple, averages_every_tuple
 from janossy.orderings.rows import Bucket, Rows
 from janossy.sets import Ragged
@@ -51,8 +52,9 @@ class Elementwise:
         most = len(problem.elements.values) + len(problem.elements)  # an empty set has one row
         if most > problem.orderings.max_rows:  # torch.compile knows no perm
             problem.check_rows()
-        results = _of_each(problem)
-        sets, places = _places(problem, len(problem.values))
+        some_are_empty = not all(problem.elements.sizes) or not len(problem.values)
+        results = _of_each(problem, some_are_empty)
+        sets, places = _places(problem, len(problem.values), some_are_empty)
         each = Ragged(in_place(results, places), sets.offsets, sizes=sets.sizes)
         if problem.reduce is None:
             return each
@@ -69,31 +71,31 @@ def _reduced_at_once(problem: Problem) -> Tensor:
     """Returns the reduction of f over each set, and of f of the zero vector for empty sets."""
     if len(problem.values) > problem.orderings.max_rows:
         problem.check_rows()
-    results, offsets, reduce = _of_each(problem), problem.elements.offsets, cast(str, problem.reduce)
+    offsets, reduce = problem.elements.offsets, cast(str, problem.reduce)
+    results = _of_each(problem, some_are_empty=True)
     reduced = reduce_between(reduce, results[:-1], offsets)
     of_zero = torch.zeros_like(results[-1]) if reduce == "std" else results[-1]
     reduced = torch.where((offsets.diff() == 0)[:, None], widened(of_zero), reduced)
     return reduced.to(problem.values.dtype) if problem.values.dtype in HALF else reduced
 
 
-def _of_each(problem: Problem) -> Tensor:
+def _of_each(problem: Problem, some_are_empty: bool) -> Tensor:
     """Returns f of each value, (N, c), and of the zero vector behind them if a set is empty, (N + 1, c)."""
-    num = len(problem.values) + _some_are_empty(problem)
-    local = torch.zeros(1, 1, 1, dtype=torch.long, device=problem.values.device)
-    starts = torch.arange(num, device=local.device)
-    rows = Rows((Bucket(local, None, starts, None, padded=_some_are_empty(problem)),), num)
-    steps = of_elements(problem, rows)
-    if num * steps.row_bytes(1) <= problem.memory_budget:
-        return steps.apply(problem.f, steps.values.unsqueeze(1))
-    return cast(Tensor, pool_rows(replace(problem, reduce="sum"), rows, steps))
+    values = problem.values
+    num = len(values) + some_are_empty
+    if num * bytes_of_elements(problem) <= problem.memory_budget:
+        if some_are_empty:
+            values = torch.cat((values, values.new_zeros(1, *values.shape[1:])))
+        if values.dim() == 2 and maps_features(problem.f):
+            return problem.f(values)
+        return apply(problem.f, values.unsqueeze(1), single=True)
+    local = torch.zeros(1, 1, 1, dtype=torch.long, device=values.device)
+    starts = torch.arange(num, device=values.device)
+    rows = Rows((Bucket(local, None, starts, None, padded=some_are_empty),), num)
+    return cast(Tensor, pool_rows(replace(problem, reduce="sum"), rows, of_elements(problem, rows)))
 
 
-def _some_are_empty(problem: Problem) -> bool:
-    """Returns True if a set is empty, or might be."""
-    return _of_any_sizes(problem) or not all(problem.elements.sizes) or not len(problem.values)
-
-
-def _places(problem: Problem, zero: int) -> tuple[Ragged, Tensor | None]:
+def _places(problem: Problem, zero: int, some_are_empty: bool) -> tuple[Ragged, Tensor | None]:
     """Returns the sets of rows, and the place of each row's result, (R,); None if the results are in the rows' order.
 
     An empty set has one row, whose result is behind the others.
@@ -101,7 +103,7 @@ def _places(problem: Problem, zero: int) -> tuple[Ragged, Tensor | None]:
     elements = problem.elements
     order = cast(EveryTuple, problem.orderings).order(problem.keys)
     places = order if problem.table is None else in_place(elements.values, order)
-    if not _some_are_empty(problem):
+    if not some_are_empty:
         return elements, places
     counts, sizes = elements.offsets.diff(), [max(1, n) for n in elements.sizes]
     offsets = torch.cat((elements.offsets[:1], counts.clamp(min=1).cumsum(0)))

@@ -71,7 +71,7 @@ def reduce_between(reduce: str, rows: Tensor, offsets: Tensor, size: int | None 
         each = rows.unflatten(0, (num_sets, size))
         return REDUCTIONS[reduce].finish(REDUCTIONS[reduce].start(each), size).squeeze(1)
     values, counts = widened(rows), offsets.diff()
-    owners = torch.arange(num_sets, device=rows.device).repeat_interleave(counts, output_size=len(rows))
+    owners = torch.repeat_interleave(counts, output_size=len(rows))
     if reduce == "std":
         means = reduce_between("mean", values, offsets, size)[owners]
         variances = reduce_between("mean", (values - means).square(), offsets, size)
@@ -88,7 +88,7 @@ def reduce_between(reduce: str, rows: Tensor, offsets: Tensor, size: int | None 
     if reduce == "sum":
         return total(values)
     if reduce == "mean":
-        return total(values) / counts[:, None].to(values.dtype)
+        return total(values) / counts[:, None]
     lowest = values.new_full((num_sets, values.shape[1]), -torch.inf)
     columns = owners[:, None].expand_as(values)
     largest = lowest.scatter_reduce(0, columns, values.detach(), "amax")

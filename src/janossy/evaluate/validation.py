@@ -1,7 +1,7 @@
 """Validation of the inputs of layers, and explanations of torch's errors."""
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,7 +19,7 @@ def check_function(f: Any, owner: str, outputs: str) -> None:
 def check_sets(sets: Any, owner: str) -> None:
     """Raises a TypeError unless these are sets, a ValueError if they hold no numbers."""
     check_ragged(sets, owner)
-    if sets.device.type == "meta":
+    if sets.values.is_meta:
         raise ValueError(f"{owner} expects sets on a device that holds numbers; got 'meta'. Use .to('cpu').")
 
 
@@ -60,35 +60,45 @@ def errors_explained(
     ``memory_budget``, so is too little memory on a GPU.
     """
     # torch.compile cannot look into an error.
-    return nullcontext() if torch.compiler.is_compiling() else _explained(name, module, elements, memory_budget)
+    return nullcontext() if torch.compiler.is_compiling() else _Explained(name, module, elements, memory_budget)
 
 
-@contextmanager
-def _explained(name: str, module: Any, elements: Tensor, memory_budget: int | None) -> Iterator[None]:
-    try:
-        yield
-    except torch.OutOfMemoryError as error:
+@dataclass
+class _Explained:  # contextlib's generators take twice as long, in every call of a layer
+    name: str
+    module: Any
+    elements: Tensor
+    memory_budget: int | None
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if isinstance(error, RuntimeError):
+            _explain(error, self.name, self.module, self.elements, self.memory_budget)
+
+
+def _explain(error: RuntimeError, name: str, module: Any, elements: Tensor, memory_budget: int | None) -> None:
+    """Raises the error with an explanation, if there is one."""
+    if isinstance(error, torch.OutOfMemoryError):
         if memory_budget is None:
-            raise
+            return
         raise torch.OutOfMemoryError(
             f"pooling by {name}, a {type(module).__name__}, expects room on {elements.device} for what it computes at "
             f"once, an estimate of memory_budget={memory_budget} bytes, and for its results; got too little. Give a "
             f"smaller memory_budget, smaller batches, or orderings of fewer rows, such as Sampled. torch says: {error}"
         ) from error
-    except RuntimeError as error:
-        weights = list(module.parameters()) if isinstance(module, nn.Module) else []
-        devices = {weight.device for weight in weights}
-        dtypes = {weight.dtype for weight in weights}
-        what = f"{name}, a {type(module).__name__},"
-        if weights and elements.device not in devices:
-            raise ValueError(
-                f"{what} expects elements on {', '.join(map(str, devices))}, where its weights are; got "
-                f"{elements.device}. Move the sets, or {name}, with .to()."
-            ) from error
-        of_dtypes = "type" in str(error) or isinstance(error, NotImplementedError)
-        if weights and elements.dtype not in dtypes and of_dtypes:
-            raise ValueError(
-                f"{what} expects elements in {', '.join(map(str, dtypes))}, as its weights are; got {elements.dtype}. "
-                f"Convert the sets, or {name}, with .to()."
-            ) from error
-        raise
+    weights = list(module.parameters()) if isinstance(module, nn.Module) else []
+    devices = {weight.device for weight in weights}
+    dtypes = {weight.dtype for weight in weights}
+    what = f"{name}, a {type(module).__name__},"
+    if weights and elements.device not in devices:
+        raise ValueError(
+            f"{what} expects elements on {', '.join(map(str, devices))}, where its weights are; got "
+            f"{elements.device}. Move the sets, or {name}, with .to()."
+        ) from error
+    of_dtypes = "type" in str(error) or isinstance(error, NotImplementedError)
+    if weights and elements.dtype not in dtypes and of_dtypes:
+        raise ValueError(
+            f"{what} expects elements in {', '.join(map(str, dtypes))}, as its weights are; got {elements.dtype}. "
+            f"Convert the sets, or {name}, with .to()."
+        ) from error

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -45,6 +45,21 @@ def structure(f: Callable[[Tensor], Tensor]) -> Structure | None:
     declare = getattr(type(f), "structure", None)
     declared = declare(f) if callable(declare) else None
     return declared if isinstance(declared, Structure) else None
+
+
+OF_FEATURES = (nn.Linear, nn.Identity, nn.ReLU, nn.LeakyReLU, nn.ELU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.Dropout)
+"""The modules that map the last dimension alone, whatever dimensions come before."""
+
+
+def maps_features(f: Callable[..., Tensor]) -> bool:
+    """Returns True if f is one of torch's modules that may read rows (T, 1, d) as (T, d), which torch does faster.
+
+    Its linear layers flatten other rows, in forward and in backward.
+    """
+    parts = (f, *f) if type(f) is nn.Sequential else (f,)
+    of_features = all(type(m) in OF_FEATURES for m in parts[len(parts) > 1 :])
+    modules = cast(tuple[nn.Module, ...], parts)
+    return of_features and not any(has_hooks(m) or "forward" in vars(m) for m in modules)
 
 
 def takes_mask(f: Callable[..., Tensor]) -> bool:
@@ -200,9 +215,13 @@ def overridden(module: nn.Module, forward: Callable[..., Tensor]) -> bool:
 
 def hooked(module: nn.Module) -> bool:
     """Returns True if a call of the module, or of one within it, runs a hook."""
-    return any(
-        m._forward_hooks or m._forward_pre_hooks or m._backward_hooks or m._backward_pre_hooks for m in module.modules()
-    )
+    return any(map(has_hooks, module.modules()))
+
+
+def has_hooks(module: nn.Module) -> bool:
+    """Returns True if a call of the module runs one of its own hooks, whatever the modules within it have."""
+    m = module
+    return bool(m._forward_hooks or m._forward_pre_hooks or m._backward_hooks or m._backward_pre_hooks)
 
 
 def mixes_or_draws(module: nn.Module) -> bool:

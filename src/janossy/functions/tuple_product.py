@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from janossy.functions.checks import check_dtype, check_elements, check_rows, check_widths
 from janossy.functions.shown import arguments_shown
-from janossy.functions.structure import Product, hooked, mixes_or_draws, overridden
+from janossy.functions.structure import Product, has_hooks, hooked, mixes_or_draws, overridden
 from janossy.functions.tuple_function import TupleFunction
 from janossy.functions.weights import draw_anew
 
@@ -111,7 +111,7 @@ class TupleProduct(TupleFunction):
         Such code is a forward of a subclass, or a hook on f or on ``output``. The result is also None while g applies
         dropout or batch norm in training, which evaluators would run on other batches.
         """
-        if self.k is None or overridden(self, TupleProduct.forward) or _has_hooks(self):
+        if self.k is None or overridden(self, TupleProduct.forward) or has_hooks(self):
             return None
         if self.output is not None and (overridden(self.output, nn.Linear.forward) or hooked(self.output)):
             return None
@@ -161,9 +161,3 @@ class _AboutOne(nn.Linear):
     def reset_parameters(self) -> None:
         nn.init.normal_(self.weight, std=(self.variance / self.in_features) ** 0.5)
         nn.init.ones_(self.bias)
-
-
-def _has_hooks(module: nn.Module) -> bool:
-    """Returns True if a call of the module runs one of its own hooks, whatever the modules within it have."""
-    hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
-    return any(hooks)

@@ -39,6 +39,11 @@ def of_elements(problem: Problem, rows: Rows) -> Steps:
     return Steps(values, _take, apply_to, row_bytes, takes_mask=takes_mask(problem.f))
 
 
+def bytes_of_elements(problem: Problem) -> int:
+    """Returns an upper estimate of the bytes of a row of one element, for f that reads elements."""
+    return _row_bytes(_work(problem), problem.values, 1)
+
+
 def cost_of_elements(problem: Problem, num_rows: Mapping[int, float], num_sizes: int = 1) -> Cost:
     """Returns the cost of ``of_elements`` for these numbers of rows per length, of sets of ``num_sizes`` sizes."""
     work = _work(problem)
