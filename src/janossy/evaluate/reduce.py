@@ -58,8 +58,9 @@ def reduce_segments(reduce: str, rows: Ragged) -> Tensor:
     """
     if torch.compiler.is_compiling():  # which would compile anew for other sizes if these were looked at
         return reduce_between(reduce, rows.values, rows.offsets)
-    of_one_size = len(set(rows.sizes)) == 1
-    return reduce_between(reduce, rows.values, rows.offsets, rows.sizes[0] if of_one_size else None)
+    sizes = rows.sizes
+    of_one_size = len(sizes) > 0 and sizes == sizes[:1] * len(sizes)
+    return reduce_between(reduce, rows.values, rows.offsets, sizes[0] if of_one_size else None)
 
 
 def reduce_between(reduce: str, rows: Tensor, offsets: Tensor, size: int | None = None) -> Tensor:
