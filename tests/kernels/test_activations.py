@@ -3,10 +3,10 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-from numba import njit
 from torch.nn import functional
 
 from janossy.kernels.cpu.activations import CODES, reduce_angles, value, value_and_slope
+from janossy.kernels.cpu.compiled import Kernel
 from janossy.kernels.cpu.vector import LANES, load, num_lanes, store
 
 TORCH = {
@@ -31,15 +31,14 @@ DTYPES = sorted(TOLERANCE)
 def kernel(name):
     code = CODES[name]
 
-    @njit(error_model="numpy")
-    def both_ways(x, alone, y, slopes):
-        for at in range(0, x.size, num_lanes(x)):
+    def both_ways(x, alone, y, slopes, first, last):
+        for at in range(first, last, num_lanes(x)):
             store(alone, at, value(code, load(x, at)))
             both = value_and_slope(code, load(x, at))
             store(y, at, both[0])
             store(slopes, at, both[1])
 
-    return both_ways
+    return Kernel(both_ways, f"both_ways_of_{name}")
 
 
 def apply(name, x):
@@ -47,7 +46,7 @@ def apply(name, x):
     num = len(x)
     x = np.concatenate([x, np.zeros(-num % 16, x.dtype)])
     results = [np.empty_like(x) for _ in range(3)]
-    kernel(name)(x, *results)
+    kernel(name)(len(x), lambda: np.ones(len(x)), 1, x, *results)
     return [result[:num] for result in results]
 
 

@@ -87,6 +87,13 @@ PROGRAM = """
 import logging, sys
 logging.basicConfig(level=logging.INFO, format="%(name)s %(levelname)s %(message)s", stream=sys.stdout)
 import numpy as np
+"""
+SMALL = """
+from janossy.kernels.cpu.compiled import check_compiler
+for _ in range(2):
+    check_compiler()
+"""
+LARGE = """
 from janossy.kernels.cpu.product_means import product_means
 from janossy.kernels.cpu.tuple_means import tuple_means
 z = np.arange(24.0).reshape(4, 3, 2)
@@ -96,16 +103,22 @@ for offsets in ([0, 4], [0, 1, 4]):
 """
 
 
-def test_the_first_process_compiles_and_says_so_and_others_load(tmp_path):
+@pytest.mark.parametrize(
+    ("program", "kernels"),
+    [
+        (SMALL, ["doubled"]),
+        pytest.param(LARGE, ["products_3_increasing", "tuple_sums_relu"], marks=pytest.mark.only_all),
+    ],
+    ids=["small", "large"],
+)
+def test_the_first_process_compiles_and_says_so_and_others_load(tmp_path, program, kernels):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     said = []
     for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False
-        )
+        command = [sys.executable, "-c", PROGRAM + program]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         said.append([line for line in done.stdout.split("\n") if line.startswith("janossy ")])
-    kernels = ["products_3_increasing", "tuple_sums_relu"]
     assert len(said[0]) == len(kernels)
     for line, kernel in zip(said[0], kernels, strict=True):
         assert line.startswith(f"janossy INFO compiled the kernel {kernel} in ")
