@@ -127,6 +127,13 @@ def test_accelerate_that_has_started_one_of_several_is_told(monkeypatch):
         assert Processes.found("cpu") == Processes()
 
 
+def test_a_sum_over_processes_leaves_its_term(monkeypatch):
+    monkeypatch.setattr(torch.distributed, "get_backend_config", lambda: "cpu:gloo")
+    monkeypatch.setattr(torch.distributed, "all_reduce", lambda x: x.mul_(2))
+    term = torch.ones(1)
+    assert SumOverProcesses.apply(term).item() == 2 and term.item() == 1
+
+
 def test_a_group_of_gpus_alone_is_told_on_gpus(monkeypatch):
     """The group is like that of NCCL, which Accelerate and Ray Train make."""
     places = []

@@ -30,6 +30,11 @@ def pool(f, evaluator, reduce, memory_budget):
     return layer if reduce else Rows(layer)
 
 
+def test_the_default_budget_is_a_gibibyte():
+    layer = JanossyPooling(TupleMLP(2, D, 4), Tuples(2))
+    assert layer.memory_budget == Problem(layer.f, Tuples(2), distinct_sets((2,))).memory_budget == 2**30
+
+
 @pytest.mark.parametrize("rows", [1, 2, 3, 7])
 @pytest.mark.parametrize("reduce", ["mean", "max", None])
 def test_at_most_so_many_rows_at_once(rows, reduce):

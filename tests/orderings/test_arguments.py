@@ -19,12 +19,12 @@ from janossy import (
     TupleMLP,
     Tuples,
 )
-from janossy.orderings import Learned, Orderings, OrderWeights, RandomOrderings, check_orderings
+from janossy.orderings import AsGiven, Learned, Orderings, OrderWeights, RandomOrderings, check_orderings
 from janossy.orderings.contract import MAX_ROWS
 from janossy.orderings.drawn import Drawn
 from tests.examples import ORDERINGS, distinct_sets, generator, tying_key
 
-KINDS = (AllPermutations, Canonical, Combinations, Distinct, ImportanceSampled, Learned, Sampled, Tuples)
+KINDS = (AllPermutations, AsGiven, Canonical, Combinations, Distinct, ImportanceSampled, Learned, Sampled, Tuples)
 LEGAL = {"num_permutations": 2, "k": 2, "scorer": tying_key}
 
 NO_INTEGERS = (2.5, 2.0, True, "3", np.float64(2), [2], torch.tensor(2))
