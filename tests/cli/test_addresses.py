@@ -15,7 +15,7 @@ __all__ = ["janossy"]
 SETTINGS = FIT[2:]
 
 
-@pytest.fixture(params=["file", "memory"])
+@pytest.fixture(params=[pytest.param("file", marks=pytest.mark.only_all), "memory"])
 def store(request, janossy, tmp_path):
     """The address of a folder with orders: as CSV in gzip, damaged, and one set per row."""
     assert write("orders.csv", orders()).exists()
@@ -58,6 +58,7 @@ def test_piece_by_piece(store, janossy):
     assert parquet.read_table("parts").num_rows == 40
 
 
+@pytest.mark.parametrize("store", ["file", "memory"], indirect=True)
 def test_group(store, janossy):
     group = ("--set-id", "order", "--set-columns", "returned", "--out")
     assert janossy("group", f"{store}/orders.csv.gz", *group, "again.parquet")[0] == 0

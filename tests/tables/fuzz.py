@@ -35,7 +35,7 @@ from janossy.cli.errors import BadArgument
 from janossy.cli.workflow import grouping
 from janossy.cli.workflow.recipe import Recipe, sets_to_fit, sets_to_predict
 from janossy.tables import SetStream, SetTable, TableEncoder, as_sets
-from janossy.tables.columns import without_views
+from janossy.tables.arrow import without_views
 
 NEAR = 2**53
 """The number around which float64 begins to confuse whole numbers."""

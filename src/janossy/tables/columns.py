@@ -1,7 +1,5 @@
 """Columns and their kinds: numbers, categories, booleans and dates, as numpy arrays with marks for missing values."""
 
-import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,6 +11,8 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from janossy.tables.arrow import UUIDS, is_binary, is_text, one_chunk
 
 Kind = Literal["numeric", "categorical", "boolean", "date"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -195,15 +195,12 @@ def from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> Column:
         return from_numpy(values.cast(whole).cast(pa.int64()).cast(pa.duration(kind.unit)).to_numpy(False), name)
     if isinstance(values, pa.DictionaryArray):
         return _from_dictionary(values, name)
-    if is_text(kind) or _is_binary(kind):
+    if is_text(kind) or is_binary(kind):
         return _from_dictionary(_dictionary(values), name)
     raise TypeError(
         f"column {name!r} expects numbers, text, booleans or dates; got Arrow's {kind}. "
         "Convert it, or leave the column out."
     )
-
-
-UUIDS = "arrow.uuid"
 
 
 def category_of(x: Any) -> Any:
@@ -326,7 +323,7 @@ def _listed(dictionary: pa.Array, name: str) -> list[Category | None]:
     kind = dictionary.type
     if pa.types.is_integer(kind):
         return cast("list[Category | None]", dictionary.to_pylist())
-    if pa.types.is_decimal(kind) or _is_binary(kind):
+    if pa.types.is_decimal(kind) or is_binary(kind):
         return [category_of(x) for x in dictionary.to_pylist()]
     column = from_arrow(dictionary, name)
     if column.kind != "numeric" and column.kind != "boolean":
@@ -404,61 +401,6 @@ def _odd_one(values: np.ndarray) -> tuple[str, int]:
     """Returns the type of the first value, and the first row with another type."""
     types = [type(x).__name__ for x in values]
     return types[0], next((row for row, kind in enumerate(types) if kind != types[0]), 0)
-
-
-def one_chunk(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Returns the values in one array. They are copied only if there are several chunks."""
-    if not isinstance(values, pa.ChunkedArray):
-        return values
-    return values.chunk(0) if values.num_chunks == 1 else values.unify_dictionaries().combine_chunks()
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Returns True for a type of text, in any of Arrow's storage forms except dictionaries."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def _is_binary(kind: pa.DataType) -> bool:
-    return (
-        pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_fixed_size_binary(kind)
-        or pa.types.is_binary_view(kind)
-        or (isinstance(kind, pa.BaseExtensionType) and kind.extension_name == UUIDS)
-    )
-
-
-def without_views(table: pa.Table) -> pa.Table:
-    """Returns the table with views of text and bytes as plain types, from which Arrow can take rows."""
-    fields = [each.with_type(_plain_type(each.type)) for each in table.schema]
-    schema = pa.schema(fields, table.schema.metadata)
-    return table if schema.equals(table.schema) else table.cast(schema)
-
-
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_string_view(kind):
-        return pa.large_string()
-    if pa.types.is_binary_view(kind):
-        return pa.large_binary()
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        inner = _plain_type(kind.value_type)
-        build = pa.list_ if pa.types.is_list(kind) else pa.large_list
-        return kind if inner == kind.value_type else build(inner)
-    if pa.types.is_struct(kind):
-        fields = [each.with_type(_plain_type(each.type)) for each in kind]
-        return kind if fields == list(kind) else pa.struct(fields)
-    return kind
-
-
-def index_columns(schema: pa.Schema) -> list[str]:
-    """Returns the columns that hold the index of a pandas frame, by the table's metadata or by their names."""
-    names = {name for name in schema.names if re.fullmatch(r"__index_level_\d+__", name)}
-    try:
-        about = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
-        names |= {name for name in about.get("index_columns", ()) if isinstance(name, str)}
-    except (ValueError, AttributeError, TypeError):  # metadata from another writer
-        pass
-    return [name for name in schema.names if name in names]
 
 
 def _short(x: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import dataset, fs
 
-from janossy.tables.columns import index_columns
+from janossy.tables.arrow import index_columns
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from janossy.sets import Ragged
-from janossy.tables.columns import FLOAT_WHOLE, UUIDS, Column, Where, from_arrow, from_numpy, one_chunk
+from janossy.tables.arrow import UUIDS, one_chunk
+from janossy.tables.columns import FLOAT_WHOLE, Column, Where, from_arrow, from_numpy
 from janossy.tables.table import offsets_of
 
 LIST_TYPES = (

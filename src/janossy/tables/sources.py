@@ -11,7 +11,8 @@ import pyarrow as pa
 from torch import Tensor
 
 from janossy.sets import Ragged
-from janossy.tables.columns import Column, from_arrow, from_numpy, index_columns, one_chunk
+from janossy.tables.arrow import index_columns, one_chunk
+from janossy.tables.columns import Column, from_arrow, from_numpy
 from janossy.tables.lists import (
     Lists,
     check_new,

@@ -8,7 +8,8 @@ from warnings import warn
 import numpy as np
 import pyarrow as pa
 
-from janossy.tables.columns import Column, Where, without_views
+from janossy.tables.arrow import without_views
+from janossy.tables.columns import Column, Where
 from janossy.tables.files import Paths, open_files
 from janossy.tables.forms import Names, as_sets, names_of
 from janossy.tables.grouping import Grouping, group_numbers

@@ -18,7 +18,7 @@ from janossy.cli.workflow.excel import ENDINGS as WORKBOOKS
 from janossy.cli.workflow.excel import as_text, is_workbook, read_sheet
 from janossy.cli.workflow.local_copies import local_copy
 from janossy.cli.workflow.text_types import Facts, Role, Spelling, Taken, cast, look_of_text, taken_as_type
-from janossy.tables.columns import index_columns, is_text, one_chunk, without_views
+from janossy.tables.arrow import index_columns, is_text, one_chunk, without_views
 from janossy.tables.files import COMPRESSED, stored_files
 
 File = Path | str

@@ -13,8 +13,8 @@ from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.reading import TableRows
 from janossy.cli.workflow.record import TaskName
 from janossy.cli.workflow.text_types import OTHER_NUMBERS
-from janossy.tables.columns import is_text as is_plain_text
-from janossy.tables.columns import one_chunk
+from janossy.tables.arrow import is_text as is_plain_text
+from janossy.tables.arrow import one_chunk
 from janossy.tables.lists import holds_lists, stored
 from janossy.tables.sorted_ids import begins
 

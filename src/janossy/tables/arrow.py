@@ -1,0 +1,65 @@
+"""Arrow's types and schemas: which of them are text, and which columns hold a pandas index."""
+
+import json
+import re
+
+import pyarrow as pa
+
+UUIDS = "arrow.uuid"
+"""The name of Arrow's type of UUIDs."""
+
+
+def one_chunk(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Returns the values in one array. They are copied only if there are several chunks."""
+    if not isinstance(values, pa.ChunkedArray):
+        return values
+    return values.chunk(0) if values.num_chunks == 1 else values.unify_dictionaries().combine_chunks()
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Returns True for a type of text, in any of Arrow's storage forms except dictionaries."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def is_binary(kind: pa.DataType) -> bool:
+    """Returns True for a type of bytes, or of UUIDs."""
+    return (
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+        or pa.types.is_binary_view(kind)
+        or (isinstance(kind, pa.BaseExtensionType) and kind.extension_name == UUIDS)
+    )
+
+
+def without_views(table: pa.Table) -> pa.Table:
+    """Returns the table with views of text and bytes as plain types, from which Arrow can take rows."""
+    fields = [each.with_type(_plain_type(each.type)) for each in table.schema]
+    schema = pa.schema(fields, table.schema.metadata)
+    return table if schema.equals(table.schema) else table.cast(schema)
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        inner = _plain_type(kind.value_type)
+        build = pa.list_ if pa.types.is_list(kind) else pa.large_list
+        return kind if inner == kind.value_type else build(inner)
+    if pa.types.is_struct(kind):
+        fields = [each.with_type(_plain_type(each.type)) for each in kind]
+        return kind if fields == list(kind) else pa.struct(fields)
+    return kind
+
+
+def index_columns(schema: pa.Schema) -> list[str]:
+    """Returns the columns that hold the index of a pandas frame, by the table's metadata or by their names."""
+    names = {name for name in schema.names if re.fullmatch(r"__index_level_\d+__", name)}
+    try:
+        about = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+        names |= {name for name in about.get("index_columns", ()) if isinstance(name, str)}
+    except (ValueError, AttributeError, TypeError):  # metadata from another writer
+        pass
+    return [name for name in schema.names if name in names]
