@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from janossy.estimators import limits
 from janossy.estimators import search as module
 from janossy.estimators.averages import MAX_AVERAGED, best_average, picks
 from janossy.estimators.batches import Examples
@@ -18,9 +19,10 @@ from janossy.estimators.classical.learners import ClassicalLearner
 from janossy.estimators.classical.paths import TreesPath
 from janossy.estimators.contenders import Contender, Run
 from janossy.estimators.interrupts import time_by
+from janossy.estimators.limits import FEW, Limits
 from janossy.estimators.out_of_fold import outputs_by_draw
 from janossy.estimators.processes import Processes
-from janossy.estimators.search import FEW, GOING_ON, Limits, Search
+from janossy.estimators.search import GOING_ON, Search
 from janossy.estimators.splits import folds, splits
 from janossy.estimators.strategies import build_network
 from janossy.estimators.tasks import Classification, Regression
@@ -153,7 +155,7 @@ MORE = [Candidate("k1", {"width": width}) for width in (2, 3, 4, 6, 8, 16)]
 @pytest.fixture
 def short_rounds(monkeypatch):
     """Rounds of 2, 6, 14 and 16 epochs of 16 in all, each of a single step."""
-    monkeypatch.setattr(module, "FEWEST_STEPS", 1)
+    monkeypatch.setattr(limits, "FEWEST_STEPS", 1)
     return Limits(max_epochs=16)
 
 

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from janossy.checks import check_integer, check_number
 from janossy.estimators.candidates import Candidate, candidates
-from janossy.estimators.search import Limits
+from janossy.estimators.limits import Limits
 from janossy.estimators.trials import Progress
 from janossy.nn.network import JanossyNetwork
 from janossy.tables.forms import Names

@@ -2,20 +2,21 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, inf, isinf
+from math import inf, isinf
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from janossy.estimators.averages import best_average, counts_in_average
-from janossy.estimators.batches import Examples, RandomBatches, num_batches
+from janossy.estimators.batches import Examples, RandomBatches
 from janossy.estimators.candidates import Candidate, seconds_an_epoch, seconds_to_predict
 from janossy.estimators.checkpoint import Checkpoint
 from janossy.estimators.classical.cached import CachedStatistics
 from janossy.estimators.classical.learners import ClassicalLearner
 from janossy.estimators.contenders import Contender, Run, linked, mean_loss
 from janossy.estimators.interrupts import Interrupts, now
+from janossy.estimators.limits import FEW, Limits
 from janossy.estimators.networks import is_compiling
 from janossy.estimators.out_of_fold import Fold, outputs_by_draw
 from janossy.estimators.tasks import Task
@@ -23,12 +24,6 @@ from janossy.estimators.threads import Threads, using_threads
 from janossy.estimators.training import Ending, Plan, Trained, Training
 from janossy.estimators.trials import Epoch, NothingTrained, Progress, Trial
 from janossy.tables.layout import Layout
-
-FEW = 3
-"""The most candidates that are trained to the end at once. If there are more, short rounds show the promising ones."""
-
-PARTS = (1 / 8, 3 / 8, 7 / 8, 15 / 8, 31 / 8)
-"""The total training of a candidate after each round, in full trainings. Each round is twice as long as the last."""
 
 GOING_ON = (5, 3, 2, 2)
 """The most candidates that go on to the second round, the third, and so on."""
@@ -53,42 +48,6 @@ PREDICTING = 0.05
 
 MANY_SETS = 10_000
 """From so many training sets on, a network is tried second, before forests: these take most of a minute."""
-
-FEWEST_STEPS = 200
-"""The fewest training steps before a candidate is evaluated, unless its whole training has fewer."""
-
-FEW_SETS = 500
-"""The number of training sets from which a batch has 64 sets or more: as good as 32 in two thirds of the time."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The limits of a search: seconds, and settings that else follow from the number of sets (None)."""
-
-    seconds: float = inf
-    max_epochs: int | None = None
-    batch_size: int | None = None
-    learning_rate: float | None = None
-    patience: int | None = None
-
-    def plan(self, num_sets: int, part: float) -> Plan:
-        """Returns the plan of a training on ``num_sets`` sets, for a part of a full training."""
-        fewest = 32 if num_sets < FEW_SETS else 64
-        batch_size = self.batch_size or int(min(1024, max(fewest, 2 ** round(np.log2(num_sets**0.5)))))
-        full = self.max_epochs or max(10, round(400 / num_sets**0.25))
-        fewest_epochs = min(full, ceil(FEWEST_STEPS / num_batches(num_sets, batch_size)))
-        epochs = max(fewest_epochs, round(full * part))
-        return Plan(epochs, batch_size, self.learning_rate or 1e-2, self.patience_of(epochs, 3))
-
-    def patience_of(self, epochs: int, share: int) -> int:
-        """Returns the patience in the limits, or this share of the epochs, at least 10."""
-        return self.patience or max(10, epochs // share)
-
-    def parts(self, num_candidates: int) -> Sequence[float]:
-        """Returns the total training of a candidate after each round, in full trainings."""
-        if num_candidates <= FEW:
-            return (1.0,)
-        return PARTS if self.max_epochs is None else (*(part for part in PARTS if part < 1), 1.0)
 
 
 @dataclass(eq=False)

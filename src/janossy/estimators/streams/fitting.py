@@ -14,9 +14,10 @@ from janossy.estimators.candidates import Candidate
 from janossy.estimators.checkpoint import Checkpoint
 from janossy.estimators.classical.learners import ClassicalLearner
 from janossy.estimators.interrupts import Interrupts, now
+from janossy.estimators.limits import Limits
 from janossy.estimators.out_of_fold import Fold, outputs_by_draw
 from janossy.estimators.processes import Processes
-from janossy.estimators.search import Limits, Search, SearchResult
+from janossy.estimators.search import Search, SearchResult
 from janossy.estimators.size_extrapolation import largest_size
 from janossy.estimators.splits import MAX_SETS, PART, splits
 from janossy.estimators.streams.order import Order, Reader
