@@ -6,7 +6,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from janossy.estimators import SetClassifier, SetRegressor
 
-CHEAP = {"strategy": "k1", "max_epochs": 12, "validation": 0.2, "random_state": 0}
+CHEAP = {"strategy": "k1", "max_epochs": 3, "validation": 0.2, "random_state": 0}
 
 WEIGHTS = "a weight of 2 is not the same as a set twice: those may fall on both sides of the validation split"
 LISTS = "a list of lists of numbers is read as sets of numbers, and not as a matrix"
