@@ -14,6 +14,8 @@ from numpy.polynomial import Chebyshev, Polynomial
 
 from janossy.kernels.cpu.vector import (
     all_within,
+    by_constants,
+    inlined,
     load,
     maximum,
     minimum,
@@ -104,7 +106,7 @@ _normal_tail = polynomial(
 )
 
 
-@njit(inline="always")
+@inlined
 def _exp2m1(z):
     """2^z − 1 for |z| ≤ 120, and near 0 to full relative precision."""
     r = z - rounded(z)
@@ -112,14 +114,14 @@ def _exp2m1(z):
     return multiply_add(r * _exp2m1_over_r(r), power, power - 1.0)
 
 
-@njit(inline="always")
+@inlined
 def _exp2(z):
     r = z - rounded(z)
     power = power_of_two(z)
     return multiply_add(r * _exp2m1_over_r(r), power, power)
 
 
-@njit(inline="always")
+@inlined
 def exponential(x):
     """e^x for |x| ≤ 80, or 700 in float64."""
     n = rounded(x * _LOG2_E)
@@ -128,23 +130,23 @@ def exponential(x):
     return multiply_add(r * _exp2m1_over_r(r), power, power)
 
 
-@njit(inline="always")
+@inlined
 def _clamped(z):
     return minimum(maximum(z, -_CLAMP), _CLAMP)
 
 
-@njit(inline="always")
+@inlined
 def _tanh(x):
     e = _exp2m1(_clamped(x * (2.0 * _LOG2_E)))
     return quotient(e, e + 2.0)
 
 
-@njit(inline="always")
+@inlined
 def _sigmoid(x):
     return quotient(1.0, 1.0 + _exp2(_clamped(x * -_LOG2_E)))
 
 
-@njit(inline="always")
+@inlined
 def _normal(x):
     """|x| up to where 1 − Φ vanishes, 1 − Φ(|x|), and exp(−x²/2)."""
     a = minimum(maximum(x, x * -1.0), _end(x))
@@ -152,20 +154,20 @@ def _normal(x):
     return a, density * _normal_tail(a * (2.0 / _end(x)) - 1.0), density
 
 
-@njit(inline="always")
+@inlined
 def _erf(x):
     """erf(x) = sign(x) (1 − 2 (1 − Φ(√2 |x|))), and its slope."""
     _, tail, density = _normal(x * math.sqrt(2.0))
     return (step(x, 0.0) * 2.0 - 1.0) * (1.0 - 2.0 * tail), density * (2.0 / math.sqrt(math.pi))
 
 
-@njit(inline="always")
+@inlined
 def _positive(x):
     """x where it is positive, else 0, but NaN at −∞, as torch's x · Φ(x) and x · sigmoid(x) are."""
     return x * step(x, 0.0)
 
 
-@njit(inline="always")
+@inlined
 def _silu(x):
     """x, clamped; exp(−x) and sigmoid(x) there; and the value."""
     c = minimum(maximum(x, -_CLAMP / _LOG2_E), _CLAMP / _LOG2_E)
@@ -174,78 +176,94 @@ def _silu(x):
     return c, e, s, x * (s * step(x, -_CLAMP / _LOG2_E))
 
 
-@njit(inline="always")
+@inlined
 def _softplus(x):
     """exp(−|x|) and the value."""
     e = _exp2(maximum(minimum(x, x * -1.0) * _LOG2_E, -_CLAMP))
     return e, maximum(x, 0.0) + e * _log1p_over_e(2.0 * e - 1.0)
 
 
-@njit(inline="always")
+@inlined
 def _half_turns(x):
     """n and r, with x = nπ + r and |r| ≤ π/2."""
     n = rounded(x * (1.0 / math.pi))
     return n, multiply_add(n, _minus_pi_low(x), multiply_add(n, _minus_pi(x), x))
 
 
-@njit(inline="always")
 def value(code, x):
     """σ(x), for a code of ``CODES`` that is a constant where this is compiled."""
-    if code == _TANH:
-        return _tanh(x)
-    elif code == _SIGMOID:
-        return _sigmoid(x)
-    elif code == _RELU:
-        return maximum(x, 0.0)
-    elif code == _GELU:
-        a, tail, _ = _normal(x)
-        return _positive(x) - a * tail
-    elif code == _SILU:
-        return _silu(x)[3]
-    elif code == _SOFTPLUS:
-        return _softplus(x)[1]
-    elif code == _ERF:
-        return _erf(x)[0]
-    elif code == _SINE:
-        n, r = _half_turns(x)
-        return negated_if_odd(r * _sin_over_r(r * r), n)
-    else:
-        n, r = _half_turns(x)
-        return negated_if_odd(_cos(r * r), n)
 
 
-@njit(inline="always")
+@by_constants(value)
+def _value(code, x):
+    constant = code.literal_value
+
+    def implementation(code, x):
+        if constant == _TANH:
+            return _tanh(x)
+        elif constant == _SIGMOID:
+            return _sigmoid(x)
+        elif constant == _RELU:
+            return maximum(x, 0.0)
+        elif constant == _GELU:
+            a, tail, _ = _normal(x)
+            return _positive(x) - a * tail
+        elif constant == _SILU:
+            return _silu(x)[3]
+        elif constant == _SOFTPLUS:
+            return _softplus(x)[1]
+        elif constant == _ERF:
+            return _erf(x)[0]
+        elif constant == _SINE:
+            n, r = _half_turns(x)
+            return negated_if_odd(r * _sin_over_r(r * r), n)
+        else:
+            n, r = _half_turns(x)
+            return negated_if_odd(_cos(r * r), n)
+
+    return implementation
+
+
 def value_and_slope(code, x):
     """σ(x) and σ′(x); relu′(0) = 0."""
-    if code == _TANH:
-        t = _tanh(x)
-        return t, 1.0 - t * t
-    elif code == _SIGMOID:
-        s = _sigmoid(x)
-        return s, s - s * s
-    elif code == _RELU:
-        return maximum(x, 0.0), unless_at_most(x, 0.0)
-    elif code == _GELU:
-        a, tail, density = _normal(x)
-        positive = step(x, 0.0)
-        t = tail - a * density * _DENSITY_AT_0
-        return x * positive - a * tail, positive + (t - 2.0 * (positive * t))
-    elif code == _SILU:
-        c, e, s, y = _silu(x)
-        return y, s + c * s * (e * s)
-    elif code == _SOFTPLUS:
-        e, y = _softplus(x)
-        positive = step(x, 0.0)
-        return y, (e + (positive - positive * e)) / (1.0 + e)
-    elif code == _ERF:
-        return _erf(x)
-    else:
-        n, r = _half_turns(x)
-        y = r * r
-        sin, cos = negated_if_odd(r * _sin_over_r(y), n), negated_if_odd(_cos(y), n)
-        if code == _SINE:
-            return sin, cos
-        return cos, sin * -1.0
+
+
+@by_constants(value_and_slope)
+def _value_and_slope(code, x):
+    constant = code.literal_value
+
+    def implementation(code, x):
+        if constant == _TANH:
+            t = _tanh(x)
+            return t, 1.0 - t * t
+        elif constant == _SIGMOID:
+            s = _sigmoid(x)
+            return s, s - s * s
+        elif constant == _RELU:
+            return maximum(x, 0.0), unless_at_most(x, 0.0)
+        elif constant == _GELU:
+            a, tail, density = _normal(x)
+            positive = step(x, 0.0)
+            t = tail - a * density * _DENSITY_AT_0
+            return x * positive - a * tail, positive + (t - 2.0 * (positive * t))
+        elif constant == _SILU:
+            c, e, s, y = _silu(x)
+            return y, s + c * s * (e * s)
+        elif constant == _SOFTPLUS:
+            e, y = _softplus(x)
+            positive = step(x, 0.0)
+            return y, (e + (positive - positive * e)) / (1.0 + e)
+        elif constant == _ERF:
+            return _erf(x)
+        else:
+            n, r = _half_turns(x)
+            y = r * r
+            sin, cos = negated_if_odd(r * _sin_over_r(y), n), negated_if_odd(_cos(y), n)
+            if constant == _SINE:
+                return sin, cos
+            return cos, sin * -1.0
+
+    return implementation
 
 
 @njit

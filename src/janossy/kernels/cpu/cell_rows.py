@@ -8,11 +8,10 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from numba import njit
 
 from janossy.kernels.cpu.cells import NUM_CHANGES, NUM_GATES, NUM_KEPT, NUM_STATES, at_most_once, step, step_back
 from janossy.kernels.cpu.compiled import Kernel, kernel_maker
-from janossy.kernels.cpu.vector import load, load_first, num_lanes, store, store_first
+from janossy.kernels.cpu.vector import inlined, load, load_first, num_lanes, store, store_first
 from janossy.kernels.limits import CELL_KINDS
 
 
@@ -80,7 +79,8 @@ def _forward(kind: int) -> Kernel:
         zero = np.zeros(max(width, state_size), states.dtype)
         own_bias = np.empty(H, bias.dtype)
         for r in range(first, last):
-            own_bias[:] = bias[r * H : (r + 1) * H]
+            for h in range(H):  # numba takes a second to compile a copy between slices
+                own_bias[h] = bias[r * H + h]
             for j in range(num_now):
                 row = r * num_now + j
                 c = now + row
@@ -97,7 +97,7 @@ def _forward(kind: int) -> Kernel:
     return Kernel(forward, f"rows_{kind}")
 
 
-@njit(inline="always")
+@inlined
 def _add(x, at, y, from_, num):
     # By whole vectors, as they are read and written before and after: a CPU waits where a read spans two writes.
     whole = num - num % num_lanes(x)

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from janossy.kernels.cpu.activations import CODES, value
-from janossy.kernels.cpu.vector import load, num_lanes, store
+from janossy.kernels.cpu.vector import inlined, load, num_lanes, store
 from janossy.kernels.limits import CELL_KINDS, NUMBERS_KEPT
 
 RNN, GRU, LSTM = CELL_KINDS.values()
@@ -60,7 +60,7 @@ def step(kind, H, inputs, inputs_at, hidden, hidden_at, bias, before, before_at,
                 store(kept, kept_at + v + 3 * H, output)
 
 
-@njit(inline="always")
+@inlined
 def at_most_once(x):
     """Returns what masks are cut from: the numbers of the last vector that are not in the one before."""
     lanes = num_lanes(x)

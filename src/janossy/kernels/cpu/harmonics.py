@@ -1,12 +1,13 @@
 """The common part of the two spectral kernels: coefficients, and each element's angles and first harmonics."""
 
+from functools import cache
 from math import factorial
 
 import numpy as np
 from numba import njit
 
-from janossy.kernels.cpu.vector import load, store
-from janossy.kernels.expansions import ERF, LOG_COSH, T_ERF, T_TANH, TANH, TRIG
+from janossy.kernels.cpu.vector import inlined, load, store
+from janossy.kernels.expansions import ERF, EXPANSIONS, LOG_COSH, T_ERF, T_TANH, TANH, TRIG
 
 TAYLOR = {
     dtype: np.array([[(-1.0) ** i / factorial(2 * i + odd) for i in range(terms, -1, -1)] for odd in (0, 1)])
@@ -15,7 +16,14 @@ TAYLOR = {
 """Coefficients of cos x and sin x / x in x², for |x| ≤ π: π^20/20! and π^32/32! are below the precisions."""
 
 
-@njit(inline="always")
+@cache
+def coefficients(activation: str) -> np.ndarray:
+    """An activation of ``EXPANSIONS`` as a kernel takes it. It is no constant there: one kernel serves them all."""
+    e = EXPANSIONS[activation]
+    return np.array([e.family, e.odd, e.alpha, e.beta, e.gamma, e.kappa])
+
+
+@inlined
 def coefficient(family, omega, period):
     """a_m of kernels/expansions.py."""
     x = 0.5 * np.pi * omega
@@ -32,7 +40,7 @@ def coefficient(family, omega, period):
     return 1.0
 
 
-@njit(inline="always")
+@inlined
 def constant(family, period):
     """c of kernels/expansions.py."""
     if family in (T_TANH, T_ERF):
@@ -44,9 +52,9 @@ def constant(family, period):
 def plan(expansion, bound, delta, cut, lanes, omega, weights, constants):
     """The series of each lane: ω_0 in units of t, γ a_m (M, lanes) and α + γ c; returns M, enough for every lane.
 
-    ``expansion`` is (family, alpha, gamma, kappa); ``bound`` (lanes,) is T ≥ |t|.
+    ``expansion`` is ``coefficients``; ``bound`` (lanes,) is T ≥ |t|.
     """
-    family, alpha, gamma, kappa = expansion
+    family, alpha, gamma, kappa = expansion[0], expansion[2], expansion[4], expansion[5]
     num = 1
     for h in range(lanes):
         period = 0.5 * (kappa * bound[h] + delta)
@@ -80,7 +88,7 @@ def most_harmonics(family, kappa, bounds, delta, cut, lanes, first, last):
     return most
 
 
-@njit(inline="always")
+@inlined
 def take_lanes(bounds, centres, s, h0, width, bound, centre):
     """Copies the bounds and centres (k, lanes) of the hidden units h0 to h0 + width - 1 of set s. Other lanes are 0."""
     bound[:], centre[:] = 0.0, 0.0
@@ -90,7 +98,7 @@ def take_lanes(bounds, centres, s, h0, width, bound, centre):
             centre[j, h] = centres[s, j, h0 + h]
 
 
-@njit(inline="always")
+@inlined
 def _within_a_turn(x):
     """x less whole turns."""
     turns = np.rint(x / (2.0 * np.pi))
@@ -100,16 +108,19 @@ def _within_a_turn(x):
     return (x - turns * 6.28125) - turns * 0.0019353071795864769
 
 
-@njit(inline="always")
+@inlined
 def angles(family, row, centre, omega, h0, width, lanes, theta):
     """θ_j = ω_0 (p_j − centre_j) of one element, within [−π, π], into theta (k · lanes); 0 beyond ``width``."""
     for j in range(row.shape[0]):
-        for h in range(width):
-            angle = omega[h] * (np.float64(row[j, h0 + h]) - centre[j, h])
-            theta[j * lanes + h] = _within_a_turn(angle) if family == TRIG else angle
+        if family == TRIG:
+            for h in range(width):
+                theta[j * lanes + h] = _within_a_turn(omega[h] * (np.float64(row[j, h0 + h]) - centre[j, h]))
+        else:
+            for h in range(width):
+                theta[j * lanes + h] = omega[h] * (np.float64(row[j, h0 + h]) - centre[j, h])
 
 
-@njit(inline="always")
+@inlined
 def first_harmonics(theta, k, lanes, taylor, z, turn):
     """z_j = exp(iθ_j), and turn_j = exp(2iθ_j) that leads from each harmonic to the next; (k, 2, lanes) each."""
     for j in range(k):
@@ -125,7 +136,7 @@ def first_harmonics(theta, k, lanes, taylor, z, turn):
         store(turn, (2 * j + 1) * lanes, 2.0 * cos * sin)
 
 
-@njit(inline="always")
+@inlined
 def next_harmonics(z, turn, k, lanes):
     """z_j times turn_j, in place."""
     for j in range(k):

@@ -19,10 +19,9 @@ of 8 columns, 2·2^k·√n vectors.
 """
 
 import numpy as np
-from numba import njit
 
 from janossy.kernels.cpu.compiled import Kernel, kernel_maker
-from janossy.kernels.cpu.vector import load, load_first_float64, store, store_first_float64
+from janossy.kernels.cpu.vector import inlined, load, load_first_float64, store, store_first_float64
 from janossy.kernels.limits import LANES
 
 _LANES = LANES["float64"]
@@ -47,36 +46,37 @@ def product_means(
     def costs() -> np.ndarray:
         return np.repeat((np.diff(offsets) * steps_per_element + k) * float(_LANES), num_blocks)
 
-    _kernel(k, increasing)(len(means) * num_blocks, costs, num_threads, z, offsets, with_slopes, means, slopes)
+    kernel = _kernel(k, increasing and k > 1)  # single elements are increasing and injective
+    kernel(len(means) * num_blocks, costs, num_threads, z, offsets, with_slopes, means, slopes)
     return means, slopes if with_slopes else slopes.reshape(-1)
 
 
 # States: a bit set of the filled positions or, increasing, their number.
 
 
-@njit(inline="always")
+@inlined
 def _filled(s, j, increasing):
     """Returns True if position j may have been the last to be filled in state s."""
     return j == s - 1 if increasing else s >> j & 1 == 1
 
 
-@njit(inline="always")
+@inlined
 def _free(s, j, increasing):
     """Returns True if position j may be filled next in state s."""
     return j == s if increasing else s >> j & 1 == 0
 
 
-@njit(inline="always")
+@inlined
 def _without(s, j, increasing):
     return s - 1 if increasing else s ^ (1 << j)
 
 
-@njit(inline="always")
+@inlined
 def _with(s, j, increasing):
     return s + 1 if increasing else s ^ (1 << j)
 
 
-@njit(inline="always")
+@inlined
 def _read(z, at, num_columns, width, num, k, scale, x):
     """z_j · scale of one element, and 0 for positions that no element fills."""
     for j in range(k):
@@ -84,7 +84,7 @@ def _read(z, at, num_columns, width, num, k, scale, x):
         store(x, j * _LANES, y * scale)
 
 
-@njit(inline="always")
+@inlined
 def _advance(x, D, source, target, k, increasing, num_states):
     """One element's step of D, from one row of states to another or in place."""
     for s in range(num_states - 1, 0, -1):
@@ -96,7 +96,7 @@ def _advance(x, D, source, target, k, increasing, num_states):
     store(D, target * _LANES, load(D, source * _LANES))
 
 
-@njit(inline="always")
+@inlined
 def _retreat(x, E, k, increasing, num_states):
     """One element's step of E."""
     for s in range(num_states - 1):
@@ -107,7 +107,7 @@ def _retreat(x, E, k, increasing, num_states):
         store(E, s * _LANES, total)
 
 
-@njit(inline="always")
+@inlined
 def _copy(source, at, target, there, num_states):
     for s in range(num_states):
         store(target, (there + s) * _LANES, load(source, (at + s) * _LANES))

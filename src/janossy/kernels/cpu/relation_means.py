@@ -10,12 +10,12 @@ over (n − 1)(n − 2), and the gradient takes Σ u A and Σ u B too. docs/spec
 from functools import partial
 
 import numpy as np
-from numba import njit
 
 from janossy.kernels.cpu.compiled import Kernel, kernel_maker
 from janossy.kernels.cpu.harmonics import (
     TAYLOR,
     angles,
+    coefficients,
     first_harmonics,
     most_harmonics,
     next_harmonics,
@@ -23,7 +23,7 @@ from janossy.kernels.cpu.harmonics import (
     take_lanes,
 )
 from janossy.kernels.cpu.series_means import MAX_STATES, extents, rounding
-from janossy.kernels.cpu.vector import load, store
+from janossy.kernels.cpu.vector import inlined, load, store
 from janossy.kernels.expansions import EXPANSIONS, TRIG, margins, num_harmonics, rounded_up
 from janossy.kernels.limits import LANES
 
@@ -71,22 +71,23 @@ def relation_means(
         lanes = LANES[work]
         num_blocks = -(-H // lanes)
         each = partial(np.repeat, n[sets] * harmonics[sets] * HARMONIC_COST * lanes, num_blocks)
-        arguments = p, offsets, sets, centres[sets], bounds[sets], delta, cut, TAYLOR[work], lanes, np.empty(0, work)
+        series = coefficients(activation), p, offsets, sets, centres[sets], bounds[sets], delta, cut, TAYLOR[work]
+        arguments = *series, lanes, np.empty(0, work)
         items = len(sets) * num_blocks, each, num_threads
         if weights is None:
-            relation_kernel(activation, k)(*items, *arguments, out)
+            relation_kernel(k)(*items, *arguments, out)
         else:
-            relation_gradient_kernel(activation, k)(*items, *arguments, np.ascontiguousarray(weights), out)
+            relation_gradient_kernel(k)(*items, *arguments, np.ascontiguousarray(weights), out)
     return out
 
 
-@njit(inline="always")
+@inlined
 def real_of_three(a, b, c, d, e, f):
     """Re((a + ib)(c + id)(e + if))."""
     return (a * c - b * d) * e - (a * d + b * c) * f
 
 
-@njit(inline="always")
+@inlined
 def others_of_two(part, at, lanes, c, d, e, f):
     """(S_2 − z_2)(S_3 − z_3) − (S_23 − z_2 z_3), for z_2 = c + id and z_3 = e + if: a sum over two others."""
     a, b = load(part, at) - c, load(part, at + lanes) - d
@@ -95,7 +96,7 @@ def others_of_two(part, at, lanes, c, d, e, f):
     return a * x - b * y - r, a * y + b * x - t
 
 
-@njit(inline="always")
+@inlined
 def add_product(of_one, one, of_other, other, part, at, lanes):
     """Adds the product of two complex numbers per lane."""
     a, b, c, d = load(of_one, one), load(of_one, one + lanes), load(of_other, other), load(of_other, other + lanes)
@@ -104,13 +105,15 @@ def add_product(of_one, one, of_other, other, part, at, lanes):
 
 
 @kernel_maker
-def relation_kernel(activation, k):
-    """(p, offsets, sets, centres, bounds, delta, cut, taylor, lanes, work, out, first, last) over (set, block)."""
-    e = EXPANSIONS[activation]
-    family, odd, beta, expansion = e.family, e.odd, e.beta, (e.family, e.alpha, e.gamma, e.kappa)
-    kappa, num_sums = e.kappa, 2 * k - 3
+def relation_kernel(k):
+    """(expansion, p, offsets, sets, centres, bounds, delta, cut, taylor, lanes, work, out, first, last).
 
-    def relations(p, offsets, sets, centres, bounds, delta, cut, taylor, lanes, work, out, first, last):
+    Items are (set, block of ``lanes`` hidden units).
+    """
+    num_sums = 2 * k - 3
+
+    def relations(expansion, p, offsets, sets, centres, bounds, delta, cut, taylor, lanes, work, out, first, last):
+        family, odd, beta, kappa = expansion[0], expansion[1] != 0.0, expansion[3], expansion[5]
         H = p.shape[2]
         num_blocks, stride = (H + lanes - 1) // lanes, num_sums * 2 * lanes
         most = most_harmonics(family, kappa, bounds, delta, cut, lanes, first, last)
@@ -187,19 +190,18 @@ def relation_kernel(activation, k):
                     linear = p[i, 0, h0 + h] + (lin[h] - own) / (n - 1)
                     out[i, h0 + h] = constants[h] + beta * linear + value[h]
 
-    return Kernel(relations, f"relations_{activation}_{k}")
+    return Kernel(relations, f"relations_{k}")
 
 
 @kernel_maker
-def relation_gradient_kernel(activation, k):
-    """(p, …, work, weights, out, first, last): the gradient, with the arguments of ``relation_kernel``."""
-    e = EXPANSIONS[activation]
-    family, odd, beta, expansion = e.family, e.odd, e.beta, (e.family, e.alpha, e.gamma, e.kappa)
-    kappa, num_sums = e.kappa, 4 * k - 6
+def relation_gradient_kernel(k):
+    """(expansion, …, work, weights, out, first, last): the gradient, with the arguments of ``relation_kernel``."""
+    num_sums = 4 * k - 6
 
     def relation_gradients(
-        p, offsets, sets, centres, bounds, delta, cut, taylor, lanes, work, gradient, out, first, last
+        expansion, p, offsets, sets, centres, bounds, delta, cut, taylor, lanes, work, gradient, out, first, last
     ):
+        family, odd, beta, kappa = expansion[0], expansion[1] != 0.0, expansion[3], expansion[5]
         H = p.shape[2]
         num_blocks, stride = (H + lanes - 1) // lanes, num_sums * 2 * lanes
         most = most_harmonics(family, kappa, bounds, delta, cut, lanes, first, last)
@@ -310,4 +312,4 @@ def relation_gradient_kernel(activation, k):
                     for j in range(1, k):
                         out[i, j, h0 + h] = beta * (lin[h] - g[h]) / (n - 1) + values[j * lanes + h]
 
-    return Kernel(relation_gradients, f"relation_gradients_{activation}_{k}")
+    return Kernel(relation_gradients, f"relation_gradients_{k}")

@@ -9,9 +9,9 @@ Cost: n log n for each set and hidden unit; memory O(n) a thread.
 """
 
 import numpy as np
-from numba import njit
 
 from janossy.kernels.cpu.compiled import Kernel, kernel_maker
+from janossy.kernels.cpu.vector import inlined
 
 SORTING_COST = {"float32": 150.0, "float64": 75.0}
 """The cost of one element, times log2 n, for one hidden unit: in activations of the enumeration, as measured on an AMD
@@ -20,7 +20,7 @@ EPYC with AVX-512. For 16 hidden units in float32 the two meet at n = 1600; for 
 _LEAST = -np.finfo(np.float64).max
 
 
-@njit(inline="always")
+@inlined
 def _meet(a, a_at, low, high, b, b_at, bottom, top, num_a, num_b):
     """Twice the sum of relu(a + b) over two blocks in order; counts the pairs above 0 of each element."""
     total = tail = 0.0
@@ -36,7 +36,7 @@ def _meet(a, a_at, low, high, b, b_at, bottom, top, num_a, num_b):
     return total
 
 
-@njit(inline="always")
+@inlined
 def _merge(x, at, low, middle, high, merged, merged_at):
     left, right = low, middle
     for m in range(low, high):
@@ -48,7 +48,7 @@ def _merge(x, at, low, middle, high, merged, merged_at):
             right += 1
 
 
-@njit(inline="always")
+@inlined
 def _in_order(x):
     """x, such that comparing counts NaN as positive, as torch does: NaN and ∞ exceed −∞, which doubling restores."""
     if x == -np.inf:

@@ -10,13 +10,12 @@ from numba import njit
 
 from janossy.kernels.cpu.compiled import Kernel, kernel_maker
 from janossy.kernels.cpu.harmonics import angles, first_harmonics, most_harmonics, next_harmonics, plan, take_lanes
-from janossy.kernels.cpu.vector import load, store
-from janossy.kernels.expansions import EXPANSIONS
+from janossy.kernels.cpu.vector import inlined, load, store
 
 LANES = 8
 
 
-@njit(inline="always")
+@inlined
 def add_product(sums, target, sign, a, b, c, d):
     """sums[target] += sign · (a + bi)(c + di)."""
     store(sums, target, load(sums, target) + (a * c - b * d) * sign)
@@ -41,15 +40,14 @@ def shares(k, n, i, share):
 
 
 @kernel_maker
-def increasing_kernel(activation):
-    """The kernel for an activation of ``EXPANSIONS``: (p, offsets, sets, centres, bounds, delta, cut, taylor, out,
-    slopes, first, last) over items (set, block of LANES hidden units); every set has n ≥ k.
-    """
-    e = EXPANSIONS[activation]
-    family, odd, beta, expansion = e.family, e.odd, e.beta, (e.family, e.alpha, e.gamma, e.kappa)
-    kappa = e.kappa
+def increasing_kernel():
+    """(expansion, p, offsets, sets, centres, bounds, delta, cut, taylor, out, slopes, first, last).
 
-    def series_increasing(p, offsets, sets, centres, bounds, delta, cut, taylor, out, slopes, first, last):
+    ``expansion`` is ``coefficients``. Items are (set, block of LANES hidden units). Every set has n ≥ k.
+    """
+
+    def series_increasing(expansion, p, offsets, sets, centres, bounds, delta, cut, taylor, out, slopes, first, last):
+        family, odd, beta, kappa = expansion[0], expansion[1] != 0.0, expansion[3], expansion[5]
         k, H = p.shape[1], p.shape[2]
         num_blocks = (H + LANES - 1) // LANES
         most = most_harmonics(family, kappa, bounds, delta, cut, LANES, first, last)
@@ -142,4 +140,4 @@ def increasing_kernel(activation):
                         for h in range(width):
                             slopes[start + i, j, h0 + h] += beta * share[j]
 
-    return Kernel(series_increasing, f"series_increasing_{activation}")
+    return Kernel(series_increasing, "series_increasing")

@@ -8,14 +8,13 @@ from numba import njit
 
 from janossy.kernels.cpu.compiled import Kernel, kernel_maker
 from janossy.kernels.cpu.harmonics import angles, first_harmonics, most_harmonics, next_harmonics, plan, take_lanes
-from janossy.kernels.cpu.vector import load, store
-from janossy.kernels.expansions import EXPANSIONS
+from janossy.kernels.cpu.vector import inlined, load, store
 
 FLUSH = 128
 """Elements summed in the working precision before their sums are added in float64."""
 
 
-@njit(inline="always")
+@inlined
 def products(z, k, lanes, P):
     """P_S = Π_{j∈S} z_j for every non-empty set S of positions, a bit each; (2^k, 2, lanes)."""
     for j in range(k):
@@ -76,15 +75,16 @@ def injective_slopes(seed, k, mu, F, A, adjoint, W):
 
 
 @kernel_maker
-def injective_kernel(activation):
-    """The kernel for an activation of ``EXPANSIONS``: (p, offsets, sets, centres, bounds, delta, cut, taylor, lanes,
-    work, out, slopes, first, last) over items (set, block of ``lanes`` hidden units); every set has n ≥ k.
-    """
-    e = EXPANSIONS[activation]
-    family, odd, beta, expansion = e.family, e.odd, e.beta, (e.family, e.alpha, e.gamma, e.kappa)
-    kappa = e.kappa
+def injective_kernel():
+    """(expansion, p, offsets, sets, centres, bounds, delta, cut, taylor, lanes, work, out, slopes, first, last).
 
-    def series_injective(p, offsets, sets, centres, bounds, delta, cut, taylor, lanes, work, out, slopes, first, last):
+    ``expansion`` is ``coefficients``. Items are (set, block of ``lanes`` hidden units). Every set has n ≥ k.
+    """
+
+    def series_injective(
+        expansion, p, offsets, sets, centres, bounds, delta, cut, taylor, lanes, work, out, slopes, first, last
+    ):
+        family, odd, beta, kappa = expansion[0], expansion[1] != 0.0, expansion[3], expansion[5]
         k, H = p.shape[1], p.shape[2]
         num_blocks = (H + lanes - 1) // lanes
         size = 1 << k
@@ -180,4 +180,4 @@ def injective_kernel(activation):
                     for h in range(width):
                         slopes[i, j, h0 + h] = gradient[j * lanes + h]
 
-    return Kernel(series_injective, f"series_injective_{activation}")
+    return Kernel(series_injective, "series_injective")

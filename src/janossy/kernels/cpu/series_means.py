@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from janossy.kernels.cpu.compiled import Kernel, kernel_maker
-from janossy.kernels.cpu.harmonics import TAYLOR
+from janossy.kernels.cpu.harmonics import TAYLOR, coefficients
 from janossy.kernels.cpu.series_increasing import LANES as INCREASING_LANES
 from janossy.kernels.cpu.series_increasing import increasing_kernel
 from janossy.kernels.cpu.series_injective import injective_kernel
@@ -88,14 +88,12 @@ def series_means(
         lanes = INCREASING_LANES if increasing else LANES[work]
         num_blocks = -(-H // lanes)
         each = partial(np.repeat, cost[sets] * lanes, num_blocks)
-        arguments = (p, offsets, sets, centres[sets], bounds[sets], delta, cut, TAYLOR[work])
+        arguments = (coefficients(activation), p, offsets, sets, centres[sets], bounds[sets], delta, cut, TAYLOR[work])
         if increasing:
-            increasing_kernel(activation)(len(sets) * num_blocks, each, num_threads, *arguments, out, slopes)
+            increasing_kernel()(len(sets) * num_blocks, each, num_threads, *arguments, out, slopes)
         else:
             scratch = np.empty(0, work)
-            injective_kernel(activation)(
-                len(sets) * num_blocks, each, num_threads, *arguments, lanes, scratch, out, slopes
-            )
+            injective_kernel()(len(sets) * num_blocks, each, num_threads, *arguments, lanes, scratch, out, slopes)
     return out, slopes if with_slopes else slopes.reshape(-1)
 
 

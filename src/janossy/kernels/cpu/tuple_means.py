@@ -12,13 +12,13 @@ tuples. Cost: tuples · H activations; memory O(n·k) vectors a thread.
 from functools import lru_cache, partial
 
 import numpy as np
-from numba import njit
 
 from janossy.kernels.cpu.activations import CODES, reduce_angles, value, value_and_slope
 from janossy.kernels.cpu.compiled import Kernel, kernel_maker
 from janossy.kernels.cpu.relu_pairs import SORTING_COST, relu_pair_kernel
 from janossy.kernels.cpu.vector import (
     LANES,
+    inlined,
     load,
     load_first,
     load_first_float64,
@@ -84,7 +84,7 @@ def tuple_means(
     if len(sets):
         arguments = (p, offsets, increasing, sets, out, slopes.reshape(-1))
         each = partial(np.repeat, costs, num_blocks)
-        tuple_kernel(activation, with_slopes)(len(sets) * num_blocks, each, num_threads, *arguments)
+        tuple_kernel(activation)(len(sets) * num_blocks, each, num_threads, *arguments)
     return out, slopes
 
 
@@ -102,7 +102,7 @@ def _kept_costs(offsets: bytes, k: int, increasing: bool) -> tuple[np.ndarray, n
     return sets, _costs(bounds, sets, k, increasing)
 
 
-@njit(inline="always")
+@inlined
 def _carry(wide, at, x, scratch):
     """wide[at : at + lanes] += x, for wide in float64."""
     store(scratch, 0, x)
@@ -112,13 +112,16 @@ def _carry(wide, at, x, scratch):
 
 
 @kernel_maker
-def tuple_kernel(activation: str, with_slopes: bool) -> Kernel:
-    """(p, offsets, increasing, sets, out, slopes, first, last), over items (position in sets, block of units)."""
+def tuple_kernel(activation: str) -> Kernel:
+    """(p, offsets, increasing, sets, out, slopes or (0,), first, last).
+
+    Items are (position in sets, block of units).
+    """
     code = CODES[activation]
     periodic = activation in ("sine", "cosine")
 
     def tuple_sums(p, offsets, increasing, sets, out, slopes, first, last):
-        k, H, lanes = p.shape[1], p.shape[2], num_lanes(p)
+        k, H, lanes, with_slopes = p.shape[1], p.shape[2], num_lanes(p), slopes.size > 0
         num_blocks = (H + lanes - 1) // lanes
         most = 1
         for s in range(first // num_blocks, (last - 1) // num_blocks + 1):
@@ -242,4 +245,4 @@ def tuple_kernel(activation: str, with_slopes: bool) -> Kernel:
                         else:
                             store_first(slopes, to, load(d, at) * share, width)
 
-    return Kernel(tuple_sums, f"tuple_sums_{activation}{'_and_slopes' if with_slopes else ''}")
+    return Kernel(tuple_sums, f"tuple_sums_{activation}")

@@ -8,13 +8,24 @@ sums may be contracted and reassociated; NaN and infinities behave as in IEEE ar
 import operator
 
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.extending import intrinsic, models, overload, register_model
 
 from janossy.kernels.limits import LANES
 
 _FLAGS = ("contract", "reassoc", "nsz", "arcp")
 _INT32 = ir.IntType(32)
+
+_INLINED = {"forceinline": True, "error_model": "numpy"}
+
+inlined = njit(**_INLINED)
+"""Makes a function that LLVM writes into its callers. With ``inline="always"`` numba would copy it into each of them
+and infer its types again, which took half of the time of compiling a kernel."""
+
+
+def by_constants(function):
+    """Makes an inlined function of the one that is returned for the types of arguments: literal ones for constants."""
+    return overload(function, prefer_literal=True, jit_options=_INLINED)
 
 
 class VectorType(types.Type):
