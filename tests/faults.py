@@ -320,7 +320,7 @@ FAULTS = (
     # Layers from sets to sets
     _in(
         "nn/encoder", "self_attention.py", "nn/test_encoder",
-        "elements look at padding too",
+        "elements with a bias look at padding too",
         "attend(*part.unbind(2), mask=mask) for part", "attend(*part.unbind(2), mask=None) for part",
     ),
     _in(
@@ -344,9 +344,9 @@ FAULTS = (
         "total += seconds(layer, sets)", "total = seconds(layer, sets)",
     ),
     _in(
-        "nn/encoder", "seed_attention.py", "nn/test_encoder",
-        "seeds look at padding too",
-        "*part.unbind(2), mask=mask) for part", "*part.unbind(2), mask=None) for part",
+        "nn/encoder", "within.py", "nn/test_encoder",
+        "elements and seeds look at padding too",
+        "*kv.unbind(2), mask=mask) for q", "*kv.unbind(2), mask=None) for q",
     ),
     _in(
         "kernels/cpu", "relation_means.py", "nn/test_encoder",

@@ -24,8 +24,19 @@ from janossy import (
     TupleProduct,
     Tuples,
 )
+from janossy.functions import GatedAttention
 from janossy.kernels import load
 from janossy.nn import Quantile, SoftmaxMean
+from janossy.nn.encoder import (
+    AppendSize,
+    InducedAttention,
+    Relations,
+    SeedAttention,
+    SelfAttention,
+    SetEncoder,
+    SetNorm,
+    attention_blocks,
+)
 from janossy.orderings import AsGiven
 from tests.examples import D
 from tests.laws import close
@@ -66,6 +77,24 @@ LAYERS: dict[str, Callable[[], nn.Module]] = {
     "`JanossyNetwork` over `Tuples(2)`": lambda: JanossyNetwork(
         nn.Linear(D, 3), JanossyPooling(TupleMLP(2, 3, 4), Tuples(2)), nn.Linear(4, 1)
     ),
+    "`Tuples(1)`, `GatedAttention`": lambda: JanossyPooling(
+        GatedAttention(TupleMLP(1, D, 4), in_features=4), Tuples(1)
+    ),
+    "`SelfAttention`": lambda: SelfAttention(D, num_heads=D),
+    "`InducedAttention`": lambda: InducedAttention(D, num_points=2, num_heads=1),
+    "`SeedAttention`": lambda: SeedAttention(D, num_seeds=2, num_heads=1),
+    "`Relations`, `TupleMLP`": lambda: Relations(TupleMLP(2, D, 4, out_features=3, activation="tanh")),
+    '`Relations`, `TupleProduct`, `reduce="sum"`': lambda: Relations(TupleProduct(3, D, 4), reduce="sum"),
+    '`Relations`, any module, `reduce="logmeanexp"`': lambda: Relations(GRU(D, 3), k=2, reduce="logmeanexp"),
+    "`SetEncoder` of `attention_blocks` with `SetNorm`": lambda: SetEncoder(
+        [AppendSize(), nn.Linear(D + 1, 4), *attention_blocks(4, num_blocks=2, num_heads=2, norm=SetNorm)]
+    ),
+    "`JanossyNetwork` with induced blocks and `SeedAttention`": lambda: JanossyNetwork(
+        nn.Linear(D, 4),
+        JanossyPooling(nn.Linear(4, 3), Tuples(1)),
+        nn.Linear(3, 1),
+        encoder=SetEncoder([*attention_blocks(4, num_points=2), SeedAttention(4, num_seeds=2)]),
+    ),
 }
 BATCHES = [(3, 2, 4), (1, 5, 2, 3), (2, 6, 1, 3, 0)]
 
@@ -99,16 +128,29 @@ def gradients(outputs, sets, layer):
 
 
 EVERY_TIME = ("`Tuples(1)`, any module", "`Tuples(2)`, deep `TupleMLP`", "`Canonical`, `GRU`")
-EVERY_TIME += ("`JanossyNetwork` over `Tuples(2)`",)
+EVERY_TIME += ("`JanossyNetwork` over `Tuples(2)`", "`SelfAttention`")
+
+
+BY_INDUCTOR = ("`Tuples(2)`, `TupleMLP` of one layer", "`SetEncoder` of `attention_blocks` with `SetNorm`")
+
+
+@pytest.mark.only_all
+@pytest.mark.parametrize("name", BY_INDUCTOR)
+def test_other_sizes_by_inductor(name):
+    compiles_once(name, "inductor")
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in EVERY_TIME else pytest.mark.only_all) for name in LAYERS]
 )
 def test_other_sizes(name):
+    compiles_once(name, "aot_eager")
+
+
+def compiles_once(name, backend):
     torch.compiler.reset()
     layer = LAYERS[name]()
-    compiled = torch.compile(layer, fullgraph=True, dynamic=True, backend="aot_eager")
+    compiled = torch.compile(layer, fullgraph=True, dynamic=True, backend=backend)
     try:
         for i, sizes in enumerate(BATCHES):
             sets = Ragged.from_sizes(torch.randn(sum(sizes), D, requires_grad=True), sizes)

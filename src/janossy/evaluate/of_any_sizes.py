@@ -1,7 +1,7 @@
 """OfAnySizes: rows under torch.compile whose number only the running graph knows; compiled once for all sizes."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor
@@ -60,15 +60,17 @@ class OfAnySizes:
         return cost_of_elements(problem, {problem.orderings.k or 1: num})
 
     def __call__(self, problem: Problem) -> Tensor | Ragged:
-        k = problem.orderings.k
-        if k is None:
-            results, rows = traced_states(problem)
-        else:
-            steps = _steps(problem, k)
-            most = k * max(1, problem.memory_budget // max(1, steps.row_bytes(k)))
-            rows = traced_rows(problem.orderings, problem.keys, most)
-            results = steps.apply(problem.f, steps.take(steps.values, rows.positions))
-        return _reduced(problem, results, rows)
+        results = traced_states if problem.orderings.k is None else traced_results
+        return _reduced(problem, *results(problem))
+
+
+def traced_results(problem: Problem) -> tuple[Tensor, TracedRows]:
+    """Returns f of each row of k elements, (T, c), and the rows. Raises: RuntimeError in the graph for too many."""
+    k = cast(int, problem.orderings.k)
+    steps = _steps(problem, k)
+    most = k * max(1, problem.memory_budget // max(1, steps.row_bytes(k)))
+    rows = traced_rows(problem.orderings, problem.keys, most)
+    return steps.apply(problem.f, steps.take(steps.values, rows.positions)), rows
 
 
 def _steps(problem: Problem, k: int) -> Steps:

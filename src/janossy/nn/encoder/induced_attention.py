@@ -8,8 +8,8 @@ from janossy.functions.weights import draw_anew
 from janossy.nn.encoder.cost import outline, seconds_by_weights, seconds_of_attention
 from janossy.nn.encoder.heads import Heads, attend
 from janossy.nn.encoder.layer import SetLayer, apply, apply_padded, called, keeps_sizes, seconds
-from janossy.nn.encoder.padding import Padding
 from janossy.nn.encoder.seed_attention import SeedAttention
+from janossy.nn.encoder.within import attend_within
 from janossy.sets import Ragged
 
 
@@ -68,9 +68,7 @@ class InducedAttention(SetLayer):
     def forward(self, sets: Ragged) -> Ragged:
         points = apply(self.inner, self.points(sets))
         of_points = self.heads.keys_and_values(points.values).unflatten(0, (len(sets), self.num_points))
-        padding = Padding.of(sets)
-        parts = zip(padding.pad(self.heads.queries(sets.values)), padding.of_sets(of_points), strict=True)
-        found = padding.unpad([attend(queries, *of_set.unbind(2)) for queries, of_set in parts])
+        found = attend_within(self.heads.queries(sets.values), of_points, sets, "elements to points")
         return sets.with_values(self.heads.out(found))
 
     def padded(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

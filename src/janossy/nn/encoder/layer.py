@@ -62,7 +62,8 @@ class SetLayer(nn.Module):
     def check_values(self, values: Tensor) -> None:
         """Raises a ValueError unless these are vectors (…, in_features) of floating-point numbers."""
         width = "d" if self.in_features is None else self.in_features
-        if values.dim() < 2 or not values.is_floating_point() or self.in_features not in (None, values.shape[-1]):
+        fits = self.in_features is None or self.in_features == values.shape[-1]
+        if values.dim() < 2 or not values.is_floating_point() or not fits:
             raise ValueError(
                 f"this {type(self).__name__} expects elements (N, {width}) of floating-point numbers; got "
                 f"{tuple(values.shape)} in {values.dtype}. Match its in_features to the layer before it, or give h."

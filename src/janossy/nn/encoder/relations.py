@@ -11,6 +11,7 @@ from janossy.checks import check_integer
 from janossy.evaluate import MEMORY_BUDGET, REDUCTIONS, Gather, Problem, Spectral
 from janossy.evaluate.cost import check_memory_budget
 from janossy.evaluate.loading import LOADING
+from janossy.evaluate.of_any_sizes import traced_results
 from janossy.evaluate.reduce import widened
 from janossy.evaluate.spectral import MAX_K
 from janossy.evaluate.tuples.relation_means import (
@@ -133,7 +134,7 @@ class Relations(SetLayer):
         LOADING.called()
         how = self._how()
         with errors_explained("f", self.f, sets.values, self.memory_budget):
-            if how is None:
+            if how is None or torch.compiler.is_compiling():
                 return sets.with_values(self._by_rows(sets))
             ways: dict[str, list[int]] = {}
             for b, n in enumerate(sets.sizes):
@@ -211,11 +212,20 @@ class Relations(SetLayer):
     def _by_rows(self, sets: Ragged) -> Tensor:
         """Returns the results (N, c) by all tuples; those of one element follow each other."""
         problem = Problem(self.f, Tuples(self.k), sets, reduce=None, memory_budget=self.memory_budget)
+        counts = self._counts(sets)
+        if torch.compiler.is_compiling():  # in a graph for all sizes
+            values, traced = traced_results(problem)
+            of_none = nn.functional.pad(counts, (0, 0, 0, 1), value=1)  # an empty set's row is f(0, …, 0)
+            return self._reduced(values, traced.positions[:, 0], of_none)[:-1].to(sets.dtype)
         rows = cast(Ragged, Gather()(problem))
-        counts = self._counts(sets)[:, 0].long()
-        empty = sets.offsets.diff() == 0  # an empty set's row is f(0, …, 0)
+        empty = sets.offsets.diff() == 0
         values = rows.values[~empty[rows.to_index()[1]]]
-        owners = torch.arange(len(counts), device=sets.device).repeat_interleave(counts, output_size=len(values))
+        owners = torch.arange(len(counts), device=sets.device)
+        owners = owners.repeat_interleave(counts[:, 0].long(), output_size=len(values))
+        return self._reduced(values, owners, counts).to(rows.dtype)
+
+    def _reduced(self, values: Tensor, owners: Tensor, counts: Tensor) -> Tensor:
+        """Returns the reduction of the rows of each owner, of which ``counts`` (N, 1) says how many there are."""
         if self.reduce in ("max", "logmeanexp"):
             index = owners[:, None].expand_as(values)
             largest = values.new_full((len(counts), values.shape[1]), -torch.inf)
@@ -227,15 +237,18 @@ class Relations(SetLayer):
         total = values.new_zeros(len(counts), values.shape[1]).to(widened(values).dtype)
         total = total.index_add(0, owners, widened(values))
         if self.reduce != "sum":
-            total = total / counts[:, None]
+            total = total / counts.to(total.dtype)
         if self.reduce == "logmeanexp":
             total = total.log() + shift
-        return total.to(rows.dtype)
+        return total
 
     def _counts(self, sets: Ragged) -> Tensor:
         """Returns the number of tuples of each element, (N, 1)."""
-        counts = [perm(max(n - 1, 0), max(min(n, self.k) - 1, 0)) for n in sets.sizes]
-        return torch.tensor(counts, dtype=torch.float64, device=sets.device)[sets.to_index()[1], None]
+        sizes = sets.offsets.diff().to(torch.float64)
+        counts = torch.ones_like(sizes)
+        for j in range(1, self.k):
+            counts = counts * (sizes - j).clamp(min=1)
+        return counts[sets.to_index()[1], None]
 
     def seconds(self, sets: Ragged) -> float:
         how = self._how()

@@ -9,7 +9,7 @@ from janossy.functions.weights import draw_anew
 from janossy.nn.encoder.cost import seconds_by_weights, seconds_of_attention
 from janossy.nn.encoder.heads import Heads, attend, of_padded
 from janossy.nn.encoder.layer import SetLayer
-from janossy.nn.encoder.padding import Padding
+from janossy.nn.encoder.within import attend_within
 from janossy.sets import Ragged
 
 
@@ -63,13 +63,12 @@ class SeedAttention(SetLayer):
 
     def forward(self, sets: Ragged) -> Ragged:
         self.check(sets)
-        padding, queries = Padding.of(sets), self.heads.queries(self.seeds)
-        parts = zip(padding.pad(self.heads.keys_and_values(sets.values)), padding.masks(), strict=True)
-        found = padding.to_sets(
-            [attend(queries.expand(len(part), -1, -1, -1), *part.unbind(2), mask=mask) for part, mask in parts]
-        )
+        of_elements = self.heads.keys_and_values(sets.values)
+        found = attend_within(self.heads.queries(self.seeds), of_elements, sets, "seeds")
         offsets = torch.arange(len(sets) + 1, device=sets.device) * self.num_seeds
         values = (self.seeds + self.heads.out(found)).flatten(0, 1)
+        if torch.compiler.is_compiling():  # which would compile anew for another number of sets
+            return Ragged.unsized(values, offsets)
         return Ragged(values, offsets, sizes=(self.num_seeds,) * len(sets))
 
     def padded(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -109,7 +108,7 @@ class ConcatenatedElements(SetLayer):
         self.num_elements = num_elements
 
     def forward(self, sets: Ragged) -> Ragged:
-        if others := set(sets.sizes) - {self.num_elements}:
+        if not torch.compiler.is_compiling() and (others := set(sets.sizes) - {self.num_elements}):
             raise ValueError(
                 f"ConcatenatedElements expects sets of {self.num_elements}, as SeedAttention makes them; got one of "
                 f"{min(others)}. Put it behind a SeedAttention of as many seeds."
@@ -117,6 +116,8 @@ class ConcatenatedElements(SetLayer):
         self.check(sets)
         offsets = torch.arange(len(sets) + 1, device=sets.device)
         values = sets.values.reshape(len(sets), self.num_elements * sets.values.shape[1])
+        if torch.compiler.is_compiling():
+            return Ragged.unsized(values, offsets)
         return Ragged(values, offsets, sizes=(1,) * len(sets))
 
     def padded(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

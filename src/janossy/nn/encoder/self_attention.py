@@ -13,6 +13,7 @@ from janossy.nn.encoder.heads import Heads, attend, of_padded
 from janossy.nn.encoder.layer import SetLayer
 from janossy.nn.encoder.padding import Padding
 from janossy.nn.encoder.pair_bias import bias_of_padded, bias_of_pairs, check_bias
+from janossy.nn.encoder.within import attend_within
 from janossy.sets import Ragged
 
 
@@ -72,16 +73,20 @@ class SelfAttention(SetLayer):
 
     def forward(self, sets: Ragged, *, inputs: Ragged | None = None) -> Ragged:
         self.check(sets)
-        padding = Padding.of(sets)
-        masks = padding.masks()
-        if self.bias is not None:
-            read = padding.pad((sets if inputs is None else inputs).values)
-            masks = [self._masked(self._of_pairs(part), mask) for part, mask in zip(read, masks, strict=True)]
-        parts = zip(padding.pad(self.heads.all_of(sets.values)), masks, strict=True)
-        found = padding.unpad([attend(*part.unbind(2), mask=mask) for part, mask in parts])
-        if self.bias is not None and len(found) == 0:
-            found = found + cast(Tensor, masks[0]).sum()  # this 0 lets gradients reach the bias
+        heads = self.heads.all_of(sets.values)
+        if self.bias is None:
+            found = attend_within(heads[:, 0], heads[:, 1:], sets, "elements")
+        else:
+            found = self._biased(heads, sets, sets if inputs is None else inputs)
         return sets.with_values(self.heads.out(found))
+
+    def _biased(self, heads: Tensor, sets: Ragged, inputs: Ragged) -> Tensor:
+        padding = Padding.of(sets)
+        read = zip(padding.pad(inputs.values), padding.masks(), strict=True)
+        scores = [self._masked(self._of_pairs(part), mask) for part, mask in read]
+        parts = zip(padding.pad(heads), scores, strict=True)
+        found = padding.unpad([attend(*part.unbind(2), mask=mask) for part, mask in parts])
+        return found if len(found) else found + scores[0].sum()  # this 0 lets gradients reach the bias
 
     def padded(self, x: Tensor, mask: Tensor, *, inputs: Tensor | None = None) -> tuple[Tensor, Tensor]:
         scores = of_padded(mask)
