@@ -29,8 +29,8 @@ from janossy import (
 from janossy import nn as layers
 from janossy.evaluate import Spectral
 from janossy.evaluate.tuples import relation_means
+from janossy.evaluate.tuples import relations as module
 from janossy.nn.encoder import pair_bias
-from janossy.nn.encoder import relations as module
 from janossy.nn.encoder.padding import Padding
 from janossy.saving import describe, rebuild, weights
 from tests.examples import SET_LAYERS, SIZES, WIDTH, distinct_sets, generator, set_layer, tied_sets
@@ -249,7 +249,7 @@ def test_relations_without_kernels(name, monkeypatch):
 
 
 def test_each_set_is_computed_the_cheapest_way(monkeypatch):
-    """By series, by tuples or by rows, as its size and ``evaluate`` say."""
+    """By series or by tuples, as its size and ``evaluate`` say."""
     seen = []
 
     def spy(name):
@@ -266,14 +266,14 @@ def test_each_set_is_computed_the_cheapest_way(monkeypatch):
         spy(name)
     sets, pairs = distinct_sets((30, 17, 1), width=WIDTH), TupleMLP(2, WIDTH, 3, activation="tanh")
     for f, evaluate, expected in (
-        (pairs, "auto", {("series", 30), ("enumerated", 17)}),
-        (pairs, "spectral", {("series", 30), ("enumerated", 17)}),
-        (pairs, Spectral(enumerate_up_to=40), {("enumerated", 30, 17)}),
-        (pairs, Spectral(enumerate_up_to=0), {("series", 30, 17)}),
-        (pairs, "projected", {("enumerated", 30, 17)}),
-        (TupleMLP(2, WIDTH, 3, activation="relu"), "auto", {("relu", 30), ("enumerated", 17)}),
-        (TupleMLP(2, WIDTH, 3, activation="relu"), "fused", {("relu", 30, 17)}),
-        (TupleMLP(3, WIDTH, 3, activation="relu"), "auto", {("enumerated", 30, 17)}),
+        (pairs, "auto", {("series", 30), ("enumerated", 17, 1)}),
+        (pairs, "spectral", {("series", 30), ("enumerated", 17, 1)}),
+        (pairs, Spectral(enumerate_up_to=40), {("enumerated", 30, 17, 1)}),
+        (pairs, Spectral(enumerate_up_to=0), {("series", 30, 17), ("enumerated", 1)}),
+        (pairs, "projected", {("enumerated", 30, 17, 1)}),
+        (TupleMLP(2, WIDTH, 3, activation="relu"), "auto", {("relu", 30), ("enumerated", 17, 1)}),
+        (TupleMLP(2, WIDTH, 3, activation="relu"), "fused", {("relu", 30, 17), ("enumerated", 1)}),
+        (TupleMLP(3, WIDTH, 3, activation="relu"), "auto", {("enumerated", 30, 17, 1)}),
     ):
         seen.clear()
         layers.Relations(f, evaluate=evaluate)(sets)

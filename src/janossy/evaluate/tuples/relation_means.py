@@ -1,6 +1,7 @@
 """Means of f(i, i_2, …, i_k) for each element i over the tuples of the other elements, none of which is written.
 
-Every function maps numbers of elements (N, k, H) to (N, H). Sets lie end to end, each of k elements or more.
+Every function maps numbers of elements (N, k, H) to (N, H). Sets lie end to end. The tuples of a set of n < k elements
+are filled up with zero vectors, whose numbers are 0 unless they are given.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,12 +23,22 @@ from janossy.sets.transfer import upload
 
 
 def product_relations(factors: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Returns the means of z_1[i] Π_j z_j[i_j] over the tuples of the others, by power sums."""
-    return _by_size(factors, sizes, lambda z: z[:, :, 0] * others_mean(z[:, :, 1:]))
+    """Returns the means of z_1[i] Π_j z_j[i_j] over the tuples of the others, by power sums.
+
+    The factors (N + 1, k, R) end with those of the zero vector.
+    """
+    zero = factors[-1]
+
+    def mean(z: Tensor) -> Tensor:
+        m = min(z.shape[1], len(zero))
+        others = others_mean(z[:, :, 1:m]) if m > 1 else 1
+        return z[:, :, 0] * others * zero[m:].prod(0)
+
+    return _by_size(factors[:-1], sizes, mean)
 
 
 def relu_relations(p: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Returns the means of relu(p_1[i] + p_2[j]) over the others j, by sorting."""
+    """Returns the means of relu(p_1[i] + p_2[j]) over the others j, by sorting, for sets of two elements or more."""
     return _by_size(p, sizes, _relu_by_sorting)
 
 
@@ -36,6 +47,7 @@ def series_relations(
 ) -> Tensor:
     """Returns the means of σ(p_1[i] + Σ_j p_j[i_j]) over the tuples of the others, to within ``tolerance``.
 
+    Each set has k elements or more, or none.
     Compiled kernels compute k = 2 and 3. Torch operations compute the rest, in chunks of harmonics that keep to the
     budget.
     """
@@ -55,7 +67,7 @@ def enumerated_relations(p: Tensor, sizes: Sequence[int], activation: str, memor
 
     Chunks that keep to the budget are computed again in backward.
     """
-    return _by_size(p, sizes, lambda x: _by_tuples(x, ACTIVATIONS[activation], memory_budget))
+    return _by_size(p, sizes, lambda x: _by_tuples(x[:, :, : x.shape[1]], ACTIVATIONS[activation], memory_budget))
 
 
 class _OnKernels(torch.autograd.Function):

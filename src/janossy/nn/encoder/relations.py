@@ -14,12 +14,7 @@ from janossy.evaluate.loading import LOADING
 from janossy.evaluate.of_any_sizes import traced_results
 from janossy.evaluate.reduce import widened
 from janossy.evaluate.spectral import MAX_K
-from janossy.evaluate.tuples.relation_means import (
-    enumerated_relations,
-    product_relations,
-    relu_relations,
-    series_relations,
-)
+from janossy.evaluate.tuples.relations import relations, relations_of_any_sizes
 from janossy.evaluate.validation import check_function, errors_explained
 from janossy.functions.shown import arguments_shown
 from janossy.functions.structure import Additive, Product, structure
@@ -28,8 +23,8 @@ from janossy.functions.weights import draw_anew
 from janossy.nn.encoder.cost import seconds_by_weights, seconds_of
 from janossy.nn.encoder.layer import SetLayer
 from janossy.orderings import Tuples
-from janossy.orderings.contract import check_budget
 from janossy.sets import Ragged
+from janossy.sets.transfer import constant_when_compiled
 
 FAST = ("fused", "spectral", "permanent", "projected")
 """The evaluators that do not write rows of elements."""
@@ -134,32 +129,17 @@ class Relations(SetLayer):
         LOADING.called()
         how = self._how()
         with errors_explained("f", self.f, sets.values, self.memory_budget):
-            if how is None or torch.compiler.is_compiling():
-                return sets.with_values(self._by_rows(sets))
-            ways: dict[str, list[int]] = {}
-            for b, n in enumerate(sets.sizes):
-                ways.setdefault(self._way(n, how), []).append(b)
-            if len(ways) <= 1:
-                return sets.with_values(self._by(next(iter(ways), how), sets))
-            numbers = sets.with_values(torch.arange(len(sets.values), device=sets.device))
-            found = torch.cat([self._by(way, sets[some]) for way, some in ways.items()])
-            order = torch.cat([numbers[some].values for some in ways.values()]).argsort()
-            return sets.with_values(found[order])
+            return sets.with_values(self._by_rows(sets) if how is None else self._by_sums(sets, how))
 
-    def _way(self, n: int, how: str) -> str:
-        """Returns the evaluator for a set of n; ``how`` is the one for large sets."""
-        if 0 < n < self.k:
-            return "gather"
+    def _enumerates_up_to(self, how: str) -> int:
+        """Returns the size of the largest sets whose tuples are enumerated; ``how`` is the evaluator for large sets."""
+        fewest = self.k - 1
         if how not in ("spectral", "fused") or self.evaluate == "fused":
-            return how
-        in_torch = how == "spectral" and self.k > max(FEW_TUPLES)
-        few = perm(max(n - 1, 0), self.k - 1) <= (FEW_TUPLES_IN_TORCH if in_torch else FEW_TUPLES[self.k])
+            return fewest
         if isinstance(self.evaluate, Spectral) and self.evaluate.enumerate_up_to >= 0:
-            few = n <= self.evaluate.enumerate_up_to
-        return "projected" if few else how
-
-    def _by(self, way: str, sets: Ragged) -> Tensor:
-        return self._by_rows(sets) if way == "gather" else self._by_sums(sets, way)
+            return max(fewest, self.evaluate.enumerate_up_to)
+        in_torch = how == "spectral" and self.k > max(FEW_TUPLES)
+        return _largest_of(self.k, FEW_TUPLES_IN_TORCH if in_torch else FEW_TUPLES[self.k])
 
     def _how(self) -> str | None:
         """Returns the evaluator for large sets; None for "gather"."""
@@ -187,25 +167,19 @@ class Relations(SetLayer):
         return "fused" if declared.activation == "relu" and self.k == 2 else "projected"
 
     def _by_sums(self, sets: Ragged, how: str) -> Tensor:
-        """Returns the results (N, c) for sets of at least k elements, or of none."""
-        declared = structure(self.f)
+        """Returns the results (N, c) from means over tuples that are not written."""
+        declared, values = structure(self.f), sets.values
+        activation, spectral = "", self.evaluate if isinstance(self.evaluate, Spectral) else Spectral()
         if isinstance(declared, Product):
-            means = product_relations(widened(declared.factors(sets.values)), sets.sizes)
+            p = declared.factors(torch.cat((values, values.new_zeros(1, values.shape[1]))))
         else:
             assert isinstance(declared, Additive)
-            p = widened(declared.project(sets.values))
-            if how == "projected":
-                tuples = Tuples(self.k)
-                check_budget(tuples, sets.sizes, tuples.max_rows, "n!/(n-k)! tuples", "a smooth activation")
-                means = enumerated_relations(p, sets.sizes, declared.activation, self.memory_budget)
-            elif how == "fused":
-                means = relu_relations(p, sets.sizes)
-            else:
-                spectral = self.evaluate if isinstance(self.evaluate, Spectral) else Spectral()
-                tolerance = spectral.tolerance_for(sets.dtype)
-                means = series_relations(
-                    p, sets.offsets, sets.sizes, declared.activation, tolerance, self.memory_budget
-                )
+            p, activation = declared.project(values), declared.activation
+        settings = activation, how, self._enumerates_up_to(how), spectral.tolerance_for(sets.dtype), self.memory_budget
+        if torch.compiler.is_compiling():
+            means = cast(Tensor, relations_of_any_sizes(widened(p), sets.offsets, *settings))
+        else:
+            means = relations(widened(p), sets.offsets, sets.sizes, *settings)
         found = declared.rest(means.to(sets.dtype))
         return found if self.reduce == "mean" else found * self._counts(sets).to(found.dtype)
 
@@ -266,10 +240,10 @@ class Relations(SetLayer):
             width: int = declared.factors(none).shape[-1]
             return PRODUCT_COST * float(2**self.k * n * width)
         assert isinstance(declared, Additive)
-        units, way = int(declared.project(none).shape[-1]), self._way(n, how)
-        if way in ("projected", "gather"):
+        units = int(declared.project(none).shape[-1])
+        if how == "projected" or n <= self._enumerates_up_to(how):
             return TUPLE_COST * units * n * float(perm(n - 1, min(n, self.k) - 1))
-        if way == "fused":
+        if how == "fused":
             return SORTED_COST * n * units
         spectral = self.evaluate if isinstance(self.evaluate, Spectral) else Spectral()
         harmonics = spectral.num_harmonics(declared.activation, sets.dtype, TYPICAL_BOUND)
@@ -283,3 +257,12 @@ class Relations(SetLayer):
 
     def extra_repr(self) -> str:
         return arguments_shown(self, k=None if getattr(self.f, "k", None) == self.k else self.k)
+
+
+@constant_when_compiled
+def _largest_of(k: int, few: int) -> int:
+    """Returns the size of the largest sets of which an element has no more than ``few`` tuples; k - 1 without any."""
+    n = k
+    while perm(n - 1, k - 1) <= few:
+        n += 1
+    return n - 1
