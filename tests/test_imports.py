@@ -56,6 +56,27 @@ assert not new & set(heavy), new & set(heavy)
 print("done")
 """
 
+PREDICT = """
+import sys
+import tempfile
+from pathlib import Path
+
+from janossy.cli import main
+
+folder = Path(tempfile.mkdtemp())
+(folder / "sets.csv").write_text("id,kind,x,height\\na,0,1.5,2\\na,1,2.5,2\\nb,0,0.5,1\\n")
+model = "tests/saving/v1/estimators/classifier-of-codes.zip"
+sys.argv = ["janossy", "predict", model, f"{folder}/sets.csv", "--set-id", "id", "--out", f"{folder}/out.csv"]
+try:
+    main()
+except SystemExit as left:
+    assert not left.code
+assert (folder / "out.csv").read_text().count("\\n") == 3
+heavy = {"sklearn", "scipy.stats", "scipy.optimize", "matplotlib", "pyarrow.dataset", "numba", "torch._dynamo"}
+assert not heavy & set(sys.modules), heavy & set(sys.modules)
+print("done")
+"""
+
 MODELS = """
 import sys
 import tempfile
@@ -88,6 +109,11 @@ print("done")
 
 def test_nothing_heavy_is_imported_before_it_is_needed():
     run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=240)
+    assert run.returncode == 0 and run.stdout.endswith("done\n"), run.stderr
+
+
+def test_predict_does_without_scikit_learn():
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c", PREDICT], capture_output=True, text=True, timeout=240)
     assert run.returncode == 0 and run.stdout.endswith("done\n"), run.stderr
 
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 from sklearn.metrics import balanced_accuracy_score, mean_squared_error, r2_score
 
-from janossy.cli.workflow.evaluation import by_permutations, evaluate, scores, worst_predictions
+from janossy.cli.workflow.evaluation import by_permutations, evaluate, worst_predictions
 from janossy.cli.workflow.record import in_words, shown
+from janossy.cli.workflow.scoring import scores
 from janossy.estimators import SetClassifier, SetRegressor, ensemble, out_of_fold, search
 from janossy.tables import as_sets
 from tests.cli.commands import FIT, janossy, orders, write

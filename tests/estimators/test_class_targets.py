@@ -15,7 +15,7 @@ from scipy.special import expit
 from sklearn.utils.multiclass import type_of_target
 
 from janossy.estimators import SetClassifier, load, save
-from janossy.estimators.class_targets import ClassTargets
+from janossy.estimators.class_codes import classes_of
 from janossy.estimators.predictions import prediction_schema, predictions
 from janossy.estimators.tasks import Classification
 from janossy.tables import SetStream, as_sets
@@ -72,8 +72,8 @@ def bags(num: int = 240) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
 
 
 def table_of(model: SetClassifier, sets: list[np.ndarray], names: tuple[str, ...] = ()) -> pa.Table:
-    table = predictions(model, as_sets(sets), names)
-    assert table.schema == prediction_schema(model, names)
+    table = predictions(model.predictor_, as_sets(sets), names)
+    assert table.schema == prediction_schema(model.predictor_, names)
     return table
 
 
@@ -125,7 +125,7 @@ def test_columns_of_classes_in_files(tmp_path, rows):
     assert (said[:, 1] == third.argmax(1)).all() and (said[:, 0] == model.classes_[0][sign.argmax(1)]).all()
     targets = model._targets(model.scan_)  # noqa: SLF001
     given = stream.read(0).targets
-    of_memory = ClassTargets.of(pd.DataFrame(classes).iloc[: len(given)])[2]
+    of_memory = classes_of(pd.DataFrame(classes).iloc[: len(given)])[2]
     assert torch.equal(targets.encode(given), of_memory)
     counts = [np.array(each) for each in model.scan_.counts]
     expected = np.prod(
@@ -163,7 +163,7 @@ CLASSES = {
 @pytest.mark.parametrize("make", [list, lambda y: np.array(y, object), pd.Series], ids=["list", "objects", "Series"])
 def test_classes_of_any_type(kind, make):
     y = make([CLASSES[kind][n % 2] for n in range(8)])
-    known, given, codes = ClassTargets.of(y)
+    known, given, codes = classes_of(y)
     assert known.kind == "one" and len(known.classes[0]) == 2 and len(set(codes[::2].tolist())) == 1
     assert known.decoded(codes[:, None].numpy()).tolist() == given.tolist() and codes[0] != codes[1]
 
@@ -192,10 +192,10 @@ def test_labels_in_any_form_are_the_same():
     rng = np.random.default_rng(0)
     labels = [set(rng.choice(list("abcd"), rng.integers(0, 4)).tolist()) for _ in range(30)]
     for form, make in FORMS.items():
-        known, _, codes = ClassTargets.of(make(labels))
+        known, _, codes = classes_of(make(labels))
         assert known.kind == "labels" and known.classes[0].tolist() == list("abcd"), form
         assert [set(each) for each in known.decoded(codes.numpy())] == labels, form
-    flags = ClassTargets.of(codes.tolist())
+    flags = classes_of(codes.tolist())
     assert flags[0].kind == "columns" and flags[0].are_flags and torch.equal(flags[2], codes)
 
 
@@ -249,5 +249,5 @@ def test_other_targets(options, y, message):
 def test_what_is_one_column_stays_one():
     """A column (B, 1) is one class, as scikit-learn has it, with its warning."""
     with pytest.warns(UserWarning, match="column-vector"):
-        known, _, codes = ClassTargets.of(np.array([["a"], ["b"]]))
+        known, _, codes = classes_of(np.array([["a"], ["b"]]))
     assert known.kind == "one" and codes.tolist() == [0, 1]

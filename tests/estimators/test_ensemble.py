@@ -8,7 +8,8 @@ import torch
 
 from janossy import Ragged, predict
 from janossy.estimators.batches import Examples
-from janossy.estimators.ensemble import WIDTH, Ensemble, temperature
+from janossy.estimators.calibration import WIDTH, temperature
+from janossy.estimators.ensemble import Ensemble
 from janossy.estimators.networks import BLOCKS, SEED
 from janossy.estimators.out_of_fold import Fold, outputs_by_draw
 from janossy.estimators.strategies import build_network

@@ -108,7 +108,9 @@ def test_the_spread_over_orders_is_that_of_the_mean_of_the_networks(recurrent):
     mean, spread = recurrent.predict(sets, return_std=True)
     several = np.array([len(x) > 3 for x in sets])  # of three elements all six orders are taken
     assert (spread[several] > 0).all() and np.allclose(spread[~several], 0, atol=1e-6)
-    others = [predictions(recurrent, as_sets(sets), seed=seed)["prediction"].to_numpy() for seed in range(1, 30)]
+    others = [
+        predictions(recurrent.predictor_, as_sets(sets), seed=seed)["prediction"].to_numpy() for seed in range(1, 30)
+    ]
     found = np.std(others, 0, ddof=1)[several].mean()
     assert 0.5 < spread[several].mean() / found < 2
     assert np.abs(np.mean(others, 0) - mean).max() < 6 * spread.max()

@@ -13,6 +13,7 @@ import torch
 from janossy import GRU, JanossyNetwork, JanossyPooling, Ragged, Sampled, Stack, TupleMLP, Tuples, batch, predict
 from janossy.batch import SetPredictor, predictor
 from janossy.estimators import SetClassifier, load, save
+from janossy.estimators.saved_predictor import read_predictor
 from janossy.nn.modes import evaluating
 
 NUM_THREADS = 4
@@ -96,9 +97,9 @@ def test_threads_of_a_worker_read_the_model_once(model, tmp_path, monkeypatch):
     def slowly(path):
         loads.append(path)
         sleep(0.2)
-        return load(path)
+        return read_predictor(path)
 
-    monkeypatch.setattr(predictor, "load", slowly)
+    monkeypatch.setattr(predictor, "read_predictor", slowly)
 
     def schema(_):
         at_the_door.wait(timeout=10)

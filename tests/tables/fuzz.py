@@ -14,8 +14,8 @@ import sys
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -334,8 +334,8 @@ def check_predictions(rng: random.Random, table: pa.Table, names: list[str], val
 class Model:
     """An encoder where a model is expected, and the sets that were to be predicted with it."""
 
-    encoder_: TableEncoder
-    numeric: tuple[str, ...] = ()
+    encoder: TableEncoder
+    columns: Mapping[str, Any] = field(default_factory=dict)
     asked: SetTable | None = None
 
     def predictions(self, _: "Model", sets: SetTable, *__: Any) -> pa.Table:

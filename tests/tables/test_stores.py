@@ -8,7 +8,8 @@ from pyarrow import parquet
 
 from janossy.estimators import SetRegressor
 from janossy.tables import SetStream
-from janossy.tables.files import open_files, stored_files
+from janossy.tables.files import open_files
+from janossy.tables.paths import stored_files
 
 NUM = 40
 

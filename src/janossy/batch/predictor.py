@@ -1,20 +1,21 @@
 """SetPredictor: a saved model as a function from a table of sets to a table of predictions, for use in any worker."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 from socket import gethostname
 from threading import Lock
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 
 from janossy.checks import check_integer
-from janossy.estimators import SetClassifier, SetRegressor, load
 from janossy.estimators.networks import SEED
 from janossy.estimators.predictions import beside_ids, num_target_names, prediction_schema, predictions
+from janossy.estimators.predictor import AnyPredictor
+from janossy.estimators.saved_predictor import read_predictor
 from janossy.saving import SavedModelError, digest
 from janossy.tables import as_sets
 from janossy.tables.forms import names_of
@@ -105,8 +106,8 @@ class SetPredictor:
         kinds = self._kinds()
         sets = as_sets(
             table.select(read),
-            set_columns=[code.name for code in self._loaded.encoder_.context],
-            numeric=[name for name in map(str, names_of(self._loaded.numeric)) if name in kinds],
+            set_columns=[code.name for code in self._loaded.encoder.context],
+            numeric=[name for name in map(str, names_of(self._loaded.columns.get("numeric"))) if name in kinds],
             categorical=[name for name, kind in kinds.items() if kind == "categorical"],
         )
         predicted = predictions(self._loaded, sets, self.targets, self.seed)
@@ -123,12 +124,12 @@ class SetPredictor:
         return beside_ids(pa.schema([of.field(name) for name in kept]), prediction_schema(self._loaded, self.targets))
 
     @property
-    def _loaded(self) -> SetClassifier | SetRegressor:
+    def _loaded(self) -> AnyPredictor:
         with _loading:  # the cache alone would let every thread of a worker read the model
             return load_once(str(self.model), self.digest, self.num_permutations, self.device)
 
     def _kinds(self) -> dict[str, str]:
-        encoder = self._loaded.encoder_
+        encoder = self._loaded.encoder
         return {code.name: code.kind for code in (*encoder.elements, *encoder.context)}
 
     def _columns(self, schema: pa.Schema) -> tuple[list[str], list[str]]:
@@ -143,7 +144,7 @@ class SetPredictor:
             if name not in present:
                 raise ValueError(f"the table has no column {name!r}, which the model reads. {has}")
         read = [name for name, each in leaves.items() if kinds.keys() & set(each)]
-        elements = {code.name for code in self._loaded.encoder_.elements}
+        elements = {code.name for code in self._loaded.encoder.elements}
         for name in read:
             if elements & set(leaves[name]) and not holds_lists(schema.field(name).type):
                 raise ValueError(
@@ -161,7 +162,7 @@ _loading = Lock()
 
 
 @lru_cache(maxsize=8)
-def load_once(path: str, expected: str, num_permutations: int | None, device: str) -> SetClassifier | SetRegressor:
+def load_once(path: str, expected: str, num_permutations: int | None, device: str) -> AnyPredictor:
     """Returns the model, read once per process."""
     if _digest(path) != expected:
         raise SavedModelError(
@@ -169,13 +170,13 @@ def load_once(path: str, expected: str, num_permutations: int | None, device: st
             "workers read it, and save a new one beside it."
         )
     try:
-        model = load(path)
+        model = read_predictor(path)[1]
     except SavedModelError as error:
         raise _unread(path, error) from error
     settings: dict[str, Any] = {"device": device}
     if num_permutations is not None:
         settings["num_permutations"] = num_permutations
-    return cast("SetClassifier | SetRegressor", model.set_params(**settings))
+    return replace(model, **settings)
 
 
 def _digest(path: str) -> str:

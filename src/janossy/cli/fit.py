@@ -20,7 +20,7 @@ from janossy.cli.arguments import (
     places,
     seconds,
 )
-from janossy.cli.door import loading
+from janossy.cli.door import load_torch, loading
 from janossy.cli.errors import BadArgument
 
 COLUMNS = "Put commas between several, or repeat the option."
@@ -266,6 +266,7 @@ def fit(
     columns = [tuple(dict.fromkeys(each)) for each in (set_id, target)]
     columns += [names(each) for each in (set_columns, numeric, categorical, drop)]
     with loading():
+        load_torch()
         from janossy.cli.workflow.fitting import Request, fit
         from janossy.cli.workflow.record import Recipe
 

@@ -19,7 +19,7 @@ from janossy.cli.arguments import (
     dialect,
     places,
 )
-from janossy.cli.door import loading
+from janossy.cli.door import load_torch, loading
 from janossy.cli.errors import BadArgument
 
 ENDINGS = (".parquet", ".csv", ".arrow", ".feather")
@@ -106,6 +106,7 @@ def predict(
             raise BadArgument(f"--mark-far expects an --out that is a file; got {out}.")
         check_model(model)
         with loading():
+            load_torch()
             from janossy.cli.workflow.predicting_parts import predict_parts
 
         predict_parts(model, files, out, ids, num_permutations, engine, workers)
@@ -118,6 +119,7 @@ def predict(
     check_tables(files)
     check_new(out)
     with loading():
+        load_torch()
         from janossy.cli.workflow.predicting import predict
 
     how = dialect(decimal, thousands, delimiter, null_values, encoding, list_separator, sheet)

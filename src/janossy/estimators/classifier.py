@@ -12,11 +12,13 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
 
 from janossy.estimators.batches import Examples
-from janossy.estimators.class_targets import EXPECTED, ClassTargets, plain_classes
-from janossy.estimators.ensemble import temperature
+from janossy.estimators.calibration import temperature
+from janossy.estimators.class_codes import EXPECTED, classes_of, plain_classes
+from janossy.estimators.class_targets import ClassTargets
 from janossy.estimators.fit_settings import Strategy
 from janossy.estimators.inputs import check_targets_given, groups_of, stream_of, weights_of
 from janossy.estimators.out_of_fold import Fold
+from janossy.estimators.predictor import ClassPredictor
 from janossy.estimators.set_estimator import SetEstimator
 from janossy.estimators.streams.fitting import StreamTargets
 from janossy.estimators.streams.scan import Scan
@@ -165,7 +167,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
             return self
         check_targets_given(y, self)
         sets = self._sets(X, reset=True)
-        known, given, codes = ClassTargets.of(y)
+        known, given, codes = classes_of(y)
         check_consistent_length(sets, codes)
         task = known.task(self.ordinal)
         weights = weights_of(sample_weight, len(codes))
@@ -283,6 +285,11 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         """
         sets, means = self._validation_means(num_permutations)
         return sets, self._class_targets.arranged(means)
+
+    @property
+    def predictor_(self) -> ClassPredictor:
+        """The fitted part, which predicts."""
+        return ClassPredictor(*self._fitted_parts(), self._class_targets)
 
     @property
     def task_(self) -> Classification:

@@ -1,28 +1,18 @@
 """Ensemble: the weighted mean of several networks, its errors over random orders, and its temperature."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from math import exp
+from dataclasses import dataclass
 
 import torch
-from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from janossy.estimators.batches import Examples
 from janossy.estimators.networks import SEED, predict_by, steps
-from janossy.estimators.out_of_fold import Fold
-from janossy.estimators.tasks import Classification, Task
+from janossy.estimators.tasks import Task
 from janossy.inference import Prediction
 from janossy.inference.error_bars import Sample
 from janossy.kernels.compilation import waiting
 from janossy.sets import Ragged
-
-MAX_CALIBRATION_SETS = 5_000
-"""The most sets that a temperature is fitted to. One number needs no more."""
-
-WIDTH = 1.0
-"""The prior standard deviation of the logarithm of a temperature. A few sets do not move the temperature far."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,27 +120,3 @@ def _together(mean: Tensor, drawn: list[tuple[float, Prediction]]) -> Sample:
     sets, numbers = inside.cpu().nonzero(as_tuple=True)
     unlimited = torch.full((len(mean),), torch.inf, dtype=torch.float64, device=mean.device)
     return Sample((mean[:, None] + deviations)[inside], sets, numbers, unlimited)
-
-
-def temperature(folds: Sequence[Fold], examples: Examples, task: Classification) -> float:
-    """Returns the divisor of logits at which the validation sets are the least surprising (Guo et al., 2017).
-
-    It is the maximum a posteriori, because a few well-predicted sets would ask for probabilities of 0 and 1. The logits
-    are those that the folds keep.
-    """
-    share = min(1.0, MAX_CALIBRATION_SETS / sum(len(fold.sets) for fold in folds))
-    some = [_first(fold, max(1, int(share * len(fold.sets)))) for fold in folds]
-    targets = [(examples.targets[fold.sets], examples.weights[fold.sets]) for fold in some]
-
-    def surprise(log_temperature: float) -> float:
-        link = task.link(exp(log_temperature))
-        total = log_temperature**2 / (2 * WIDTH**2)
-        for fold, (target, weight) in zip(some, targets, strict=True):
-            total += float((task.losses(fold.mean(link), target) * weight).sum())
-        return total
-
-    return exp(minimize_scalar(surprise, bounds=(-3, 3), method="bounded").x)
-
-
-def _first(fold: Fold, num: int) -> Fold:
-    return replace(fold, sets=fold.sets[:num], outputs=[outputs[:num] for outputs in fold.outputs])

@@ -1,54 +1,55 @@
-"""The predictions of a fitted estimator as a table, whose columns and types do not depend on the sets."""
+"""The predictions of a fitted model as a table, whose columns and types do not depend on the sets."""
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from janossy.estimators.classifier import SetClassifier
-from janossy.estimators.ensemble import Outcome
+from janossy.estimators.ensemble import Outcome, check_outputs_finite
 from janossy.estimators.networks import SEED
-from janossy.estimators.regressor import SetRegressor
+from janossy.estimators.predictor import AnyPredictor, ClassPredictor, NumberPredictor
+from janossy.tables.forms import as_sets
 from janossy.tables.table import SetTable
 
 
-def num_target_names(model: SetClassifier | SetRegressor) -> int:
+def num_target_names(model: AnyPredictor) -> int:
     """Returns the number of target names in the columns of predictions: 0 for one class or for labels."""
-    if isinstance(model, SetRegressor):
-        return len(model.y_mean_)
-    return len(model._class_targets.classes) if model._class_targets.kind == "columns" else 0
+    if isinstance(model, NumberPredictor):
+        return len(model.mean)
+    return len(model.known.classes) if model.known.kind == "columns" else 0
 
 
-def prediction_schema(model: SetClassifier | SetRegressor, targets: Sequence[str] = ()) -> pa.Schema:
+def prediction_schema(model: AnyPredictor, targets: Sequence[str] = ()) -> pa.Schema:
     """Returns the schema of ``predictions``."""
-    if isinstance(model, SetClassifier):
+    if isinstance(model, ClassPredictor):
         return pa.schema([field for field, _ in _of_classes(model, targets, None)])
-    names = [""] if model._flat else [f"_{name}" for name in targets or range(len(model.y_mean_))]
-    kinds = ["prediction", "standard_error", *(f"quantile_{level:g}" for level in model.task_.quantiles)]
+    names = [""] if model.flat else [f"_{name}" for name in targets or range(len(model.mean))]
+    kinds = ["prediction", "standard_error", *(f"quantile_{level:g}" for level in model.task.quantiles)]
     return pa.schema({f"{kind}{name}": pa.float64() for name in names for kind in kinds})
 
 
-def predictions(
-    model: SetClassifier | SetRegressor, sets: SetTable, targets: Sequence[str] = (), seed: int = SEED
-) -> pa.Table:
+def predictions(model: AnyPredictor, sets: SetTable, targets: Sequence[str] = (), seed: int = SEED) -> pa.Table:
     """Returns the predictions, one row per set.
 
     ``targets`` are the names of several targets. ``seed`` is that of the sampled orders.
+    Raises: FloatingPointError if a prediction is not finite.
     """
-    if isinstance(model, SetClassifier):
-        found = list(_of_classes(model, targets, model._outcome(sets, seed)))
+    outcome = model.outcome(as_sets(sets, **model.columns), seed)
+    check_outputs_finite(outcome.mean, model.owner)
+    if isinstance(model, ClassPredictor):
+        found = list(_of_classes(model, targets, outcome))
         arrays = [pa.array(values, field.type) for field, values in found]
         return pa.Table.from_arrays(arrays, schema=pa.schema([field for field, _ in found]))
-    means, errors = model._in_units(sets, seed)
-    middle, columns = model.task_.middle, []
+    means, errors = model.in_units(outcome)
+    middle, columns = model.task.middle, []
     for j in range(means.shape[1]):
-        columns += [means[:, j, middle], errors[:, j, middle], *(means[:, j].T if model.task_.quantiles else ())]
+        columns += [means[:, j, middle], errors[:, j, middle], *(means[:, j].T if model.task.quantiles else ())]
     arrays = [pa.array(column, pa.float64()) for column in columns]
     return pa.Table.from_arrays(arrays, schema=prediction_schema(model, targets))
 
 
 def _of_classes(
-    model: SetClassifier, targets: Sequence[str], outcome: Outcome | None
+    model: ClassPredictor, targets: Sequence[str], outcome: Outcome | None
 ) -> Iterator[tuple[pa.Field, np.ndarray | None]]:
     """Yields the columns of a classifier's predictions, with their values if there is an outcome.
 
@@ -56,7 +57,7 @@ def _of_classes(
     - Several columns: for each column, the class, all probabilities and the standard error.
     - Labels: the list of labels with a probability above 1/2, and for each label its probability and standard error.
     """
-    known, task = model._class_targets, model.task_
+    known, task = model.known, model.task
     single, labels = known.kind == "one", known.kind == "labels"
     codes = means = errors = None
     if outcome is not None:

@@ -13,10 +13,9 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
 
 from janossy.estimators.description import LossName
-from janossy.estimators.ensemble import check_outputs_finite
 from janossy.estimators.fit_settings import Strategy
 from janossy.estimators.inputs import check_targets_given, groups_of, stream_of, weights_of
-from janossy.estimators.networks import SEED
+from janossy.estimators.predictor import NumberPredictor
 from janossy.estimators.set_estimator import SetEstimator
 from janossy.estimators.streams.fitting import StreamTargets
 from janossy.estimators.streams.scan import Scan
@@ -235,7 +234,7 @@ class SetRegressor(RegressorMixin, SetEstimator):
         Raises: NotFittedError before fit, and for a loaded model.
         """
         sets, means = self._validation_means(num_permutations)
-        columns = self._unstandardised(means)[..., self.task_.middle]
+        columns = self.predictor_.unstandardised(means)[..., self.task_.middle]
         return sets, columns[:, 0] if self._flat else columns
 
     def validation_quantiles(self) -> tuple[np.ndarray, np.ndarray]:
@@ -246,7 +245,7 @@ class SetRegressor(RegressorMixin, SetEstimator):
         """
         sets, means = self._validation_means(None)
         self._check_quantiles()
-        quantiles = self._unstandardised(means)
+        quantiles = self.predictor_.unstandardised(means)
         return sets, quantiles[:, 0] if self._flat else quantiles
 
     def _check_quantiles(self) -> None:
@@ -254,28 +253,18 @@ class SetRegressor(RegressorMixin, SetEstimator):
             raise AttributeError(f"quantiles expect loss='quantile' in fit; got {self.task_.loss!r}.")
 
     @property
+    def predictor_(self) -> NumberPredictor:
+        """The fitted part, which predicts."""
+        return NumberPredictor(*self._fitted_parts(), self.y_mean_, self.y_scale_, self._flat)
+
+    @property
     def task_(self) -> Regression:
         """The task of the fitted networks."""
         return cast(Regression, self.ensemble_.task)
 
-    def _unstandardised(self, means: Tensor) -> np.ndarray:
-        """Returns predictions (B, t · q) in the units of y, (B, t, q). q is 1 without quantiles.
-
-        Raises: FloatingPointError if a prediction is not finite.
-        """
-        numbers = means.double().numpy().reshape(len(means), len(self.y_scale_), -1)
-        with np.errstate(over="ignore"):  # the check below gives the error
-            columns: np.ndarray = numbers * self.y_scale_[:, None] + self.y_mean_[:, None]
-        check_outputs_finite(torch.from_numpy(columns).flatten(1), type(self).__name__)
-        return columns
-
-    def _in_units(self, X: Any, seed: int = SEED) -> tuple[np.ndarray, np.ndarray]:
+    def _in_units(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Returns the numbers of each set in the units of y, and their standard errors, (B, t, q)."""
-        outcome = self._outcome(X, seed)
-        mean = self._unstandardised(outcome.mean)
-        with np.errstate(over="ignore"):
-            error = outcome.standard_error.double().numpy().reshape(mean.shape) * self.y_scale_[:, None]
-        return mean, error
+        return self.predictor_.in_units(self._outcome(X))
 
     def _changes(self, whole: Tensor, without: Tensor, sizes: Tensor) -> Tensor:
         of_whole, of_part = self.task_.points(whole), self.task_.points(without)

@@ -9,22 +9,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
 
-from janossy.estimators.class_targets import ClassTargets
 from janossy.estimators.classifier import SetClassifier
-from janossy.estimators.description import NUMBERS, Saved, SavedClassifier, SavedTrial, check_lengths, checked
-from janossy.estimators.ensemble import Ensemble
+from janossy.estimators.description import NUMBERS, Saved, SavedTrial, check_lengths
+from janossy.estimators.predictor import AnyPredictor, ClassPredictor
 from janossy.estimators.regressor import SetRegressor
-from janossy.estimators.tasks import Classification, Regression
+from janossy.estimators.saved_predictor import described, read_predictor
 from janossy.estimators.trials import Trial
-from janossy.nn import ColumnEmbedding, Readout
-from janossy.nn.network import JanossyNetwork
-from janossy.nn.statistics import ContextColumns, StatisticsNetwork
-from janossy.saving import SavedModelError, describe, read_model, rebuild, weights, write_model
+from janossy.saving import SavedModelError, describe, weights, write_model
 from janossy.saving.network import check_finite
-from janossy.tables.encoder import TableEncoder
-from janossy.tables.layout import Layout
 
 KINDS: dict[str, type[SetClassifier] | type[SetRegressor]] = {
     "SetClassifier": SetClassifier,
@@ -108,91 +101,29 @@ def load(path: str | PathLike[str]) -> SetClassifier | SetRegressor:
         >>> load(save(model, tempfile.mkdtemp() + "/model.zip")).classes_
         array(['one', 'two'], dtype='<U3')
     """
-    model = read_model(path)
-    saved = checked(model.description, path)
-    try:
-        return _estimator(saved, model.tensors)
-    except SavedModelError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        reason = f"{error}\n".splitlines()[0][:200]
-        raise SavedModelError(
-            f"{path} expects an estimator as save describes it; got {type(error).__name__}: {reason}. Was it edited?"
-        ) from error
+    saved, predictor = read_predictor(path)
+    with described(path):
+        return _estimator(saved, predictor)
 
 
-def _estimator(saved: Saved, tensors: Mapping[str, Tensor]) -> SetClassifier | SetRegressor:
+def _estimator(saved: Saved, predictor: AnyPredictor) -> SetClassifier | SetRegressor:
     """Returns the estimator of a description whose fields have been checked one by one."""
     estimator: SetClassifier | SetRegressor
-    if isinstance(saved, SavedClassifier):
+    if isinstance(predictor, ClassPredictor):
         estimator = SetClassifier(**_settings(saved, SetClassifier))
-        estimator._use(ClassTargets(saved.fitted.kind, [labels.array() for labels in saved.fitted.columns]))
-        estimator.temperature_ = temperature = saved.fitted.temperature_
-        task: Classification | Regression = estimator._class_targets.task(saved.fitted.ordinal)
+        estimator._use(predictor.known)
+        estimator.temperature_ = predictor.ensemble.temperature
     else:
         estimator = SetRegressor(**_settings(saved, SetRegressor))
-        estimator.y_mean_, estimator.y_scale_ = np.array(saved.fitted.y_mean_), np.array(saved.fitted.y_scale_)
-        estimator._flat = saved.fitted.flat
-        task = Regression(len(estimator.y_mean_), saved.fitted.loss, tuple(saved.fitted.quantiles))
-        temperature = 1.0
+        estimator.y_mean_, estimator.y_scale_, estimator._flat = predictor.mean, predictor.scale, predictor.flat
     estimator._limits()
-    estimator.device = "cpu"
-    estimator.encoder_ = encoder = TableEncoder.from_state(saved.encoder)
+    estimator.device = predictor.device
+    estimator.encoder_, estimator.ensemble_ = predictor.encoder, predictor.ensemble
     estimator.n_features_in_ = saved.fitted.n_features_in_
     if saved.fitted.feature_names_in_ is not None:
         estimator.feature_names_in_ = np.array(saved.fitted.feature_names_in_, dtype=object)
-    networks = _networks(saved.networks, tensors)
-    for network in networks:
-        _check_fits(network, encoder.element_layout, encoder.context_layout, task.num_outputs)
-    estimator.ensemble_ = Ensemble(networks, saved.weights, task, temperature)
     estimator.trials_ = [_trial(trial) for trial in saved.trials]
     return estimator
-
-
-def _networks(descriptions: list[Any], tensors: Mapping[str, Tensor]) -> list[JanossyNetwork | StatisticsNetwork]:
-    parts: dict[str, dict[str, Tensor]] = {str(i): {} for i in range(len(descriptions))}
-    for name, tensor in tensors.items():
-        number, _, rest = name.partition("/")
-        parts[number][rest] = tensor
-    return [rebuild(each, part) for each, part in zip(descriptions, parts.values(), strict=True)]
-
-
-def _check_fits(network: JanossyNetwork | StatisticsNetwork, layout: Layout, context: Layout, num_outputs: int) -> None:
-    """Raises a SavedModelError if a network's columns are not the encoder's, or its outputs not the task's."""
-    if isinstance(network, StatisticsNetwork):
-        _check_statistics(network, layout, context, num_outputs)
-        return
-    embed, rho = network.h, network.rho
-    if isinstance(embed, ColumnEmbedding) and (embed.vocabularies, embed.num_numbers) != (
-        layout.vocabularies,
-        layout.num_numbers,
-    ):
-        raise SavedModelError(
-            f"a saved network expects the columns that the encoder writes, {layout}; got vocabularies "
-            f"{embed.vocabularies} and {embed.num_numbers} numbers."
-        )
-    while isinstance(rho, nn.Sequential) and len(rho):
-        rho = rho[-1]
-    last = rho.layers[-1] if isinstance(rho, Readout) else rho
-    if isinstance(last, nn.Linear | nn.Bilinear) and last.out_features != num_outputs:
-        raise SavedModelError(
-            f"a saved network expects {num_outputs} outputs, one for each class or target; got {last.out_features}."
-        )
-
-
-def _check_statistics(network: StatisticsNetwork, layout: Layout, context: Layout, num_outputs: int) -> None:
-    """Raises a SavedModelError for statistics of other columns, or scores of other outputs."""
-    read = [(tuple(network.statistics.vocabularies), network.statistics.num_numbers)]
-    written = [(layout.vocabularies, layout.num_numbers)]
-    for block in network.statistics.blocks:
-        if isinstance(block, ContextColumns):
-            read.append((tuple(block.vocabularies), block.num_numbers))
-            written.append((context.vocabularies, context.num_numbers))
-    if read != written or network.scores.out_features != num_outputs:
-        raise SavedModelError(
-            f"a saved network expects statistics of the columns {written} and {num_outputs} outputs; got {read} and "
-            f"{network.scores.out_features}."
-        )
 
 
 def _settings(saved: Saved, kind: type[SetClassifier] | type[SetRegressor]) -> dict[str, Any]:

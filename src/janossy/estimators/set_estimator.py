@@ -28,8 +28,9 @@ from janossy.estimators.fit_settings import FitSettings
 from janossy.estimators.importance import ElementImportance, leave_one_out
 from janossy.estimators.inputs import stream_like, stream_of
 from janossy.estimators.interrupts import Interrupts
-from janossy.estimators.networks import SEED, draws, explained, pooled_by
+from janossy.estimators.networks import draws, explained, pooled_by
 from janossy.estimators.out_of_fold import Fold
+from janossy.estimators.predictor import Predictor
 from janossy.estimators.processes import Processes
 from janossy.estimators.search import Search
 from janossy.estimators.size_extrapolation import largest_size
@@ -332,53 +333,43 @@ class SetEstimator(TransformerMixin, FitSettings):
     def _encoded(self, X: Any) -> tuple[Ragged, Tensor | None]:
         """Returns the sets of X and their context as input of the networks."""
         check_is_fitted(self)
-        sets = self._sets(X)
-        encoded = self.encoder_.transform(sets)
-        self._warn_far(sets)
-        self.ensemble_.to(self.device)
-        context = encoded.context.to(self.device) if encoded.context.shape[1] else None
-        return encoded.elements.to(self.device), context
-
-    def _warn_far(self, sets: SetTable) -> None:
-        """Warns about values far outside those of training, where predictions are unreliable."""
-        for name, far in self.encoder_.far_values(sets).items():
-            warnings.warn(
-                f"column {name!r} holds {int(far.sum()):,} values far outside the range of training: predictions of "
-                "their sets are guesses.",
-                stacklevel=5,
-            )
+        return self.predictor_.encoded(self._sets(X))
 
     def far_values(self, X: Any) -> np.ndarray:
         """Counts the values of each set, (B,), that lie outside the range of training by more than its width."""
         check_is_fitted(self)
-        sets = self._sets(X)
-        total = np.zeros(len(sets), np.int64)
-        owners = np.repeat(np.arange(len(sets)), sets.sizes)
-        for name, far in self.encoder_.far_values(sets).items():
-            total += np.bincount(owners[far], minlength=len(sets)) if name in sets.elements else far
-        return total
+        return self.predictor_.far_values(self._sets(X))
 
-    def _outcome(self, X: Any, seed: int = SEED) -> Outcome:
+    @property
+    def predictor_(self) -> Predictor:
+        """The fitted part, which predicts."""
+        raise NotImplementedError
+
+    def _fitted_parts(self) -> tuple[str, TableEncoder, Ensemble, dict[str, Any], int, str]:
+        """Returns the arguments of any ``Predictor``."""
+        owner = type(self).__name__
+        return owner, self.encoder_, self.ensemble_, self._columns(), self.num_permutations, self.device
+
+    def _outcome(self, X: Any) -> Outcome:
         """Returns the prediction of each set of X in the networks' units.
 
         Raises: FloatingPointError if a prediction is not finite.
         """
-        outcome = self._networks_outcome(X, seed)
+        outcome = self._networks_outcome(X)
         check_outputs_finite(outcome.mean, type(self).__name__)
         return outcome
 
-    def _networks_outcome(self, X: Any, seed: int) -> Outcome:
+    def _networks_outcome(self, X: Any) -> Outcome:
         """Returns the predictions of sets in memory at once, or of sets in files piece by piece."""
+        check_is_fitted(self)
         columns = self._columns()
         if isinstance(X, str | PathLike):
-            check_is_fitted(self)
             stream: SetStream | None = stream_like(X, self.encoder_, columns)
         else:
             stream = stream_of(X, columns)
         if stream is not None:
-            return Outcome.cat([self._networks_outcome(part.sets, seed) for part in stream])
-        sets, context = self._encoded(X)
-        return self.ensemble_.predict(sets, context, self.num_permutations, seed).cpu()
+            return Outcome.cat([self._networks_outcome(part.sets) for part in stream])
+        return self.predictor_.outcome(self._sets(X))
 
 
 def _sensitivity(folds: Sequence[Fold], examples: Examples, task: Task, seed: int) -> Sensitivity | None:

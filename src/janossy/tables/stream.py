@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from janossy.tables.arrow import without_views
 from janossy.tables.columns import Column, Where
-from janossy.tables.files import Paths, open_files
+from janossy.tables.files import open_files
 from janossy.tables.forms import Names, as_sets, names_of
 from janossy.tables.grouping import Grouping, group_numbers
 from janossy.tables.lists import Lists, holds_lists
+from janossy.tables.paths import Paths
 from janossy.tables.sorted_ids import FileIds, begins, check_apart
 from janossy.tables.sources import source
 from janossy.tables.table import SetTable, offsets_of

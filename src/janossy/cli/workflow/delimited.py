@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.text_types import Facts, Role, Spelling, Taken, cast, taken_as_type, type_of
-from janossy.tables.files import COMPRESSED
+from janossy.tables.paths import COMPRESSED
 
 try:
     import duckdb

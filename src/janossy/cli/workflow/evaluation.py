@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-import torch
-from sklearn.metrics import mean_absolute_error, r2_score, recall_score, root_mean_squared_error
 
 from janossy.cli.workflow.record import TaskName
+from janossy.cli.workflow.scoring import label_flags, scores
 from janossy.estimators import SetClassifier, SetRegressor
-from janossy.estimators.survival import concordance
 from janossy.tables import Column, SetTable
 
 Estimator = SetClassifier | SetRegressor
@@ -148,41 +146,6 @@ def evaluate(model: Estimator, targets: np.ndarray, names: Sequence[str] = ()) -
 def places(classes: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Returns the position of each value in ``classes``, which ascend."""
     return np.searchsorted(classes, np.array(values.tolist()).astype(classes.dtype))
-
-
-def label_flags(classes: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Returns 0 or 1 for each set and label, (V, L). Labels outside of ``classes`` are ignored."""
-    return np.array([[label in each for label in classes.tolist()] for each in labels], np.int64)
-
-
-def scores(targets: np.ndarray, predictions: np.ndarray, task: TaskName, names: Sequence[str] = ()) -> dict[str, float]:
-    """Returns scores by name, the main one first. All classes weigh the same in the balanced accuracy, however rare.
-
-    For several targets with ``names``, it returns the mean R² or accuracy, and the scores of each. For times with
-    events (V, 2), it returns the concordance of the predicted hazards (V,).
-    """
-    if targets.ndim > predictions.ndim:
-        risks, times = torch.from_numpy(predictions.astype(np.float64)), torch.from_numpy(targets.astype(np.float64))
-        return {"concordance": concordance(risks, times, torch.ones(len(risks)))}
-    if targets.ndim == 2:
-        each = {
-            name: scores(targets[:, j], predictions[:, j], task)
-            for j, name in enumerate(names or map(str, range(targets.shape[1])))
-        }
-        main = "accuracy" if task == "classification" else "R²"
-        mean = {main: float(np.mean([found[main] for found in each.values()]))}
-        if task == "classification":
-            mean["all right"] = float((targets == predictions).all(1).mean())
-        return mean | {f"{score} of {name}": value for name, found in each.items() for score, value in found.items()}
-    if task == "classification":
-        targets, predictions = (np.array(values.tolist()) for values in (targets, predictions))
-        recall = recall_score(targets, predictions, labels=np.unique(targets), average="macro", zero_division=0)
-        return {"accuracy": float((targets == predictions).mean()), "balanced accuracy": float(recall)}
-    return {
-        "R²": float(r2_score(targets, predictions)) if len(targets) > 1 else float("nan"),
-        "root mean squared error": float(root_mean_squared_error(targets, predictions)),
-        "mean absolute error": float(mean_absolute_error(targets, predictions)),
-    }
 
 
 def by_permutations(model: Estimator, targets: np.ndarray) -> list[tuple[int, float]]:

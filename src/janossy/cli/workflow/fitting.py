@@ -24,10 +24,11 @@ from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect
 from janossy.cli.workflow.describing import describe, sizes_of
 from janossy.cli.workflow.display import FitDisplay, duration, say, screen, show_columns, warnings_said
-from janossy.cli.workflow.evaluation import Estimator, evaluate, scores
+from janossy.cli.workflow.evaluation import Estimator, evaluate
 from janossy.cli.workflow.reading import File
 from janossy.cli.workflow.recipe import Read, sets_to_fit, stream_to_fit
 from janossy.cli.workflow.record import NAME, Recipe, Record, TaskName, in_words
+from janossy.cli.workflow.scoring import scores
 from janossy.cli.workflow.values import is_text, taken_as
 from janossy.cli.workflow.wording import in_options
 from janossy.estimators import NothingTrained, SetClassifier, SetRegressor, save

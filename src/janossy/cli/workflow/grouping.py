@@ -19,17 +19,8 @@ from janossy.cli.workflow.reading import LINES, read_tables
 from janossy.cli.workflow.text_types import Role
 from janossy.cli.workflow.wording import in_options
 from janossy.files.atomic import beside
-from janossy.tables.files import (
-    COMPRESSED,
-    FORMATS,
-    Files,
-    check_alike,
-    ending_of,
-    found_files,
-    is_address,
-    open_files,
-    stored_files,
-)
+from janossy.tables.files import Files, check_alike, open_files
+from janossy.tables.paths import COMPRESSED, FORMATS, ending_of, found_files, is_address, stored_files
 from janossy.tables.sorted_ids import begins
 
 try:

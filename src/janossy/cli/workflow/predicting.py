@@ -1,6 +1,7 @@
 """The work of ``janossy predict``: from a model and tables to a table of predictions."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,21 +11,22 @@ from pyarrow import csv, feather, parquet
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect
 from janossy.cli.workflow.display import say, screen, warnings_said
-from janossy.cli.workflow.evaluation import Estimator, label_flags, scores, task_of
 from janossy.cli.workflow.reading import File
 from janossy.cli.workflow.recipe import sets_to_predict
-from janossy.cli.workflow.record import Recipe, Record, in_words
+from janossy.cli.workflow.record import Recipe, Record, TaskName, in_words
+from janossy.cli.workflow.scoring import label_flags, scores
 from janossy.cli.workflow.wording import in_options
-from janossy.estimators import SetClassifier, SetRegressor, load
 from janossy.estimators.predictions import beside_ids, predictions
+from janossy.estimators.predictor import AnyPredictor, ClassPredictor
+from janossy.estimators.saved_predictor import read_predictor
 from janossy.files.atomic import beside
 from janossy.saving import SavedModelError
 
 
-def load_model(folder: Path) -> SetClassifier | SetRegressor:
-    """Returns the estimator in a folder or zip. Raises: BadArgument if there is no model, or it is damaged."""
+def load_model(folder: Path) -> AnyPredictor:
+    """Returns the model in a folder or zip. Raises: BadArgument if there is no model, or it is damaged."""
     try:
-        return load(folder)
+        return read_predictor(folder)[1]
     except SavedModelError as error:
         raise BadArgument(str(error)) from None
 
@@ -53,12 +55,12 @@ def predict(
     console = screen()
     model, record = load_model(folder), Record.read(folder)
     if num_permutations is not None:
-        model.set_params(num_permutations=num_permutations)
+        model = replace(model, num_permutations=num_permutations)
     recipe = Recipe() if record is None else record.recipe
     out.parent.mkdir(parents=True, exist_ok=True)
     with warnings_said(console):
         text_ids = () if record is None else record.text_ids
-        read = sets_to_predict(files, model.encoder_, recipe, set_id, text_ids, dialect, _are_text(model))
+        read = sets_to_predict(files, model.encoder, recipe, set_id, text_ids, dialect, _are_text(model))
         try:
             columns = predictions(model, read.sets, recipe.target)
             if mark_far:
@@ -87,22 +89,21 @@ def predict(
         say(console, f"compared with the column{several} {names}: {compared}{of}")
 
 
-def _are_text(model: Estimator) -> bool:
+def _are_text(model: AnyPredictor) -> bool:
     """Returns True if all classes are text. Those of a CSV file are then read as text too."""
-    return isinstance(model, SetClassifier) and all(
-        classes.dtype.kind in "OU" for classes in model._class_targets.classes
-    )
+    return isinstance(model, ClassPredictor) and all(classes.dtype.kind in "OU" for classes in model.known.classes)
 
 
-def _compared(targets: np.ndarray, predicted: np.ndarray, model: Estimator, recipe: Recipe) -> str:
+def _compared(targets: np.ndarray, predicted: np.ndarray, model: AnyPredictor, recipe: Recipe) -> str:
     """Returns the scores as text, or the reason for having no scores."""
-    if isinstance(model, SetClassifier) and model._class_targets.kind == "labels":
+    task: TaskName = "classification" if isinstance(model, ClassPredictor) else "regression"
+    if isinstance(model, ClassPredictor) and model.known.kind == "labels":
         if not isinstance(targets[0], frozenset):
             return f"it holds no lists of labels, as in training, but {targets[0]!s}"
-        known = model._class_targets.classes[0]
+        known = model.known.classes[0]
         true, said = (label_flags(known, values) for values in (targets, predicted))
-        return in_words(scores(true, said, task_of(model), [str(label) for label in known]))
+        return in_words(scores(true, said, task, [str(label) for label in known]))
     like, kinds = (targets.dtype.kind, predicted.dtype.kind), ("biuf", "OU")
     if not any(set(like) <= set(kind) for kind in kinds):
         return f"it holds other values than in training, as {targets[0]!s}"
-    return in_words(scores(targets, predicted, task_of(model), recipe.target))
+    return in_words(scores(targets, predicted, task, recipe.target))

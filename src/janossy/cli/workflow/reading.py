@@ -17,9 +17,9 @@ from janossy.cli.workflow.delimited import ANY, CsvFile, Dialect, plain_text
 from janossy.cli.workflow.excel import ENDINGS as WORKBOOKS
 from janossy.cli.workflow.excel import as_text, is_workbook, read_sheet
 from janossy.cli.workflow.local_copies import local_copy
-from janossy.cli.workflow.text_types import Facts, Role, Spelling, Taken, cast, look_of_text, taken_as_type
+from janossy.cli.workflow.text_types import AS_TEXT, Facts, Role, Spelling, Taken, cast, look_of_text, taken_as_type
 from janossy.tables.arrow import index_columns, is_text, one_chunk, without_views
-from janossy.tables.files import COMPRESSED, stored_files
+from janossy.tables.paths import COMPRESSED, stored_files
 
 File = Path | str
 """A local file, or the address of one in a store."""
@@ -110,7 +110,7 @@ def read_tables(files: Sequence[File], roles: Mapping[str, Role] | None = None, 
     taken: dict[str, Taken] = {}
     for name in first:
         untyped = [is_untyped for _, is_untyped in read]
-        of_text = _texts_of_cells(tables, name, untyped, roles.get(name) in ("text", "text id"))
+        of_text = _texts_of_cells(tables, name, untyped, roles.get(name) in AS_TEXT)
         if any(of_text):
             taken[name] = _typed(tables, name, of_text, roles.get(name), dialect.spelling)
         elif roles.get(name, "target") == "target" and (note := _look(tables, name)):
@@ -243,7 +243,7 @@ def _typed(tables: list[pa.Table], name: str, of_text: Sequence[bool], role: Rol
     given = [table.schema.field(name).type for table, is_read in zip(tables, of_text, strict=True) if not is_read]
     facts = Facts()
     for table, is_read in zip(tables, of_text, strict=True):
-        if is_read:
+        if is_read and role not in AS_TEXT:
             facts.add(one_chunk(table[name]), spelling)
     if role is None and given:
         role = "numeric" if all(map(_is_number, given)) else "text" if any(map(_is_words, given)) else "plain"

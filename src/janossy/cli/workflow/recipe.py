@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +17,15 @@ from janossy.cli.workflow.record import Recipe
 from janossy.cli.workflow.text_types import Role, roles_of
 from janossy.cli.workflow.values import check_numbers, check_values, id_like
 from janossy.cli.workflow.wording import in_options
-from janossy.tables import Column, SetStream, SetTable, TableEncoder, as_sets
+from janossy.tables import Column, SetTable, TableEncoder, as_sets
 from janossy.tables.codes import CategoryCodes
 from janossy.tables.grouping import Grouping, group_numbers
 from janossy.tables.lists import Lists, holds_lists, leaf_names
 from janossy.tables.sources import source
 from janossy.tables.targets import checked_weights
+
+if TYPE_CHECKING:
+    from janossy.tables import SetStream
 
 TOGETHER = (
     *(("target", "drop"), ("set_columns", "numeric"), ("set_columns", "categorical")),
@@ -48,7 +52,7 @@ class Read:
     sets: SetTable
     targets: np.ndarray | None
     ids: pa.Table
-    stream: SetStream | None = None
+    stream: "SetStream | None" = None
     labelled: np.ndarray | None = None
     notes: tuple[str, ...] = ()
     reasons: Mapping[str, str] = field(default_factory=dict)
@@ -176,6 +180,8 @@ def stream_to_fit(paths: Sequence[File], recipe: Recipe) -> Read:
 
     Raises: BadArgument for errors that the first piece shows.
     """
+    from janossy.tables import SetStream  # loads pandas, which pyarrow.dataset imports
+
     check_apart(recipe)
     try:
         stream = SetStream(

@@ -66,6 +66,9 @@ MOSTLY = 0.9
 Role = Literal["plain", "id", "text id", "categorical", "text", "numeric", "target", "class", "boolean", "date"]
 """The use of a column, from options or from the model."""
 
+AS_TEXT = ("text", "text id")
+"""Roles whose values are text, however they are spelt."""
+
 
 @dataclass(frozen=True)
 class Spelling:
@@ -152,7 +155,7 @@ class Taken:
 def taken_as_type(facts: Facts, role: Role) -> Taken:
     """Returns the type of a column. Codes stay text unless the role or all values are numbers."""
     counts = facts.counts
-    if role in ("text id", "text"):
+    if role in AS_TEXT:
         return Taken("text", "text in training")
     if role in ("id", "categorical", "class"):
         whole = facts.num > 0 and counts.get("whole", 0) == facts.num

@@ -75,7 +75,7 @@ class TreeEnsemble(nn.Module):
         found = self.base.repeat(len(x), 1)
         values = self.values.double()
         for begin in range(0, self.num_trees, TREES_AT_ONCE):
-            leaves = self._leaves(x, self.roots[begin : begin + TREES_AT_ONCE].long())
+            leaves = self._leaves(x, self.roots[begin : begin + TREES_AT_ONCE])
             for t, leaf in enumerate(leaves.unbind(1), begin):  # one by one, in an order that the batch does not change
                 if self.one_output:
                     found[:, self.outputs[t]] += values[leaf, 0]
@@ -88,13 +88,18 @@ class TreeEnsemble(nn.Module):
 
     def _leaves(self, x: Tensor, roots: Tensor) -> Tensor:
         """Returns the leaf of each row in each of these trees, (B, t)."""
-        node = roots.expand(len(x), len(roots))
-        while (inner := node >= 0).any():
-            at = node.clamp_min(0)
-            right = x.gather(1, self.feature[at].long()) > self.threshold[at]
-            child = self.below[at, right.long()].long()
-            node = child.where(inner, node)
-        return ~node
+        values, below = x.flatten(), self.below.flatten()
+        found = roots.repeat(len(x))
+        places = (found >= 0).nonzero()[:, 0]
+        node, row = found[places], places // len(roots) * x.shape[1]
+        while len(places):  # only what has not reached a leaf goes on: trees differ in depth
+            column = self.feature.index_select(0, node)
+            right = values.index_select(0, row + column) > self.threshold.index_select(0, node)
+            node = below.index_select(0, 2 * node + right)
+            found.index_copy_(0, places, node)
+            inner = (node >= 0).nonzero()[:, 0]
+            places, node, row = places[inner], node[inner], row[inner]
+        return ~found.view(len(x), len(roots)).long()
 
     def check_buffers(self) -> None:
         """Raises a ValueError for cycles, places outside the buffers, and thresholds that are NaN."""

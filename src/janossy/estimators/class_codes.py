@@ -1,0 +1,105 @@
+"""Targets in any form as classes and their codes."""
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from torch import Tensor
+
+from janossy.estimators.class_targets import ClassTargets
+from janossy.tables.columns import category_of
+from janossy.tables.targets import check_none_missing
+
+EXPECTED = "SetClassifier expects two classes or more in y"
+
+
+def classes_of(y: Any) -> tuple[ClassTargets, np.ndarray, Tensor]:
+    """Returns the classes of targets in any form; the targets, (B,) or (B, t); and their codes, int64.
+
+    Raises: ValueError for one class only, missing targets, or lists that may be columns or labels.
+    """
+    y = y.to_pylist() if hasattr(y, "to_pylist") else y
+    if (labels := _labels_of(y)) is not None:
+        known = _sorted({label for each in labels for label in each})
+        if len(known) < 2:
+            raise ValueError(f"SetClassifier expects two labels or more in y; got {known.tolist()}.")
+        places = {label: place for place, label in enumerate(known.tolist())}
+        codes = np.zeros((len(labels), len(known)), np.int64)
+        for row, each in enumerate(labels):
+            codes[row, [places[label] for label in each]] = 1
+        return ClassTargets("labels", [known]), codes, torch.from_numpy(codes)
+    table: Any = np.asarray(y) if getattr(y, "ndim", 1) == 2 or _are_flags(y) else None
+    if table is not None and table.shape[1] != 1:
+        columns = [np.array(column.tolist()) if table.dtype == object else column for column in table.T]
+        found = [_coded(column, f", column {j}") for j, column in enumerate(columns)]
+        codes = np.stack([each for _, each in found], 1)
+        return ClassTargets("columns", [classes for classes, _ in found]), table, torch.from_numpy(codes)
+    y = plain_classes(column_or_1d(y, warn=True))
+    classes, codes = _coded(y)
+    return ClassTargets("one", [classes]), y, torch.from_numpy(codes)
+
+
+def plain_classes(y: np.ndarray) -> np.ndarray:
+    """Returns classes (B,) that are UUIDs, bytes, decimals or whole numbers beyond 64 bits as numbers or text."""
+    if y.ndim != 1 or y.dtype.kind not in "OS" or not len(y) or isinstance(y[0], str):
+        return y
+    check_none_missing(y)
+    found = [category_of(x) for x in y.tolist()]
+    if any(isinstance(x, str) or (isinstance(x, int) and not -(2**63) <= x < 2**63) for x in found):
+        return np.array([str(x) for x in found])
+    return np.array(found) if len({type(x) for x in found}) == 1 else y
+
+
+def _labels_of(y: Any) -> list[list[Any]] | None:
+    """Returns the labels of each set if y holds collections of labels, or None for anything else.
+
+    Raises: ValueError if lists of one length may be rows of columns.
+    """
+    if isinstance(y, np.ndarray) and y.dtype != object:
+        return None
+    if getattr(y, "ndim", 1) == 2:
+        return None
+    values = y.tolist() if hasattr(y, "tolist") else list(y) if isinstance(y, Sequence) else None
+    if not values or not all(isinstance(each, list | tuple | np.ndarray | AbstractSet) for each in values):
+        return None
+    if _are_flags(values):
+        return None
+    labels = [list(each) for each in values]
+    if len({len(each) for each in labels}) == 1 and not all(isinstance(each, AbstractSet) for each in values):
+        raise ValueError(
+            "y of lists of one length may be columns or labels; got such lists. Give an array (B, t) of columns, or a "
+            "Python set of labels for each set."
+        )
+    return labels
+
+
+def _are_flags(y: Any) -> bool:
+    """Returns True for a sequence of lists of one length that hold only 0 and 1."""
+    if not isinstance(y, list | tuple) or not all(isinstance(each, list | tuple) for each in y):
+        return False
+    return len({len(each) for each in y}) == 1 and all(
+        isinstance(flag, bool | int | np.integer) and flag in (0, 1) for each in y for flag in each
+    )
+
+
+def _coded(y: np.ndarray, where: str = "") -> tuple[np.ndarray, np.ndarray]:
+    """Returns the classes of one column, ascending, and its codes (B,)."""
+    check_none_missing(y)
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"{EXPECTED}{where}; got one class, {classes[0]!r}. Is y the right column?")
+    return classes, codes.astype(np.int64)
+
+
+def _sorted(labels: set[Any]) -> np.ndarray:
+    """Returns labels as an array, ascending. Raises: ValueError for labels that cannot be compared."""
+    try:
+        return np.array(sorted(labels))
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise ValueError(f"y expects labels of one type; got {', '.join(kinds)}. Convert them to text.") from None
