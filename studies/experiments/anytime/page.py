@@ -13,6 +13,7 @@ from scipy.stats import rankdata
 from studies.bench.plots import OF_OURS, rank_diagram
 from studies.bench.ranks import critical_difference
 from studies.experiments.anytime.baselines import KINDS
+from studies.experiments.anytime.names import PEERS
 from studies.experiments.anytime.tables import SOURCES
 
 TUNED_ON = ("cuisines", "esol", "glass", "supercon", "tiger")
@@ -47,10 +48,17 @@ def unpacked(text: str) -> np.ndarray:
 
 
 def page(cells: Cells) -> str:
-    """Returns a summary of each budget, and its table."""
+    """Returns a summary of each budget, its table, and one of the peers that were fitted."""
     parts = []
     for budget, pairs in by_budget(cells).items():
         parts += [f"## {budget:g} CPU seconds\n", summary(pairs), table(pairs)]
+        peers = {data: {peer: of(cells, data, peer, budget) for peer in PEERS} for data in pairs}
+        if fitted := {data: found for data, found in peers.items() if any(found.values())}:
+            parts += [
+                f"### Peers after {budget:g} CPU seconds\n",
+                peers_table(pairs, fitted),
+                beside_peers(pairs, fitted),
+            ]
     return "\n".join(parts)
 
 
@@ -138,7 +146,6 @@ def table(pairs: Pairs) -> str:
     for data, (ours, theirs) in pairs.items():
         better, error = difference(ours, theirs)
         mine, other = (mean(cell["score"] for cell in some) for some in (ours, theirs))
-        sign = "" if abs(better) <= LEVEL * error else "▲ " if better > 0 else "▼ "
         kinds = (f"{score:.3f}" if np.isfinite(score) else "–" for score in _scores(ours, theirs)[1:])
         made_of = ", ".join(f"{name} {weight:.2f}" for name, weight in _by_weight(ours[0]["weights"]))
         cells = (
@@ -146,13 +153,50 @@ def table(pairs: Pairs) -> str:
             f"{ours[0]['num_train']:,}",
             f"{mine:.3f}",
             f"{other:.3f}",
-            f"{sign}{better:+.3f} ± {error:.3f}",
+            f"{_sign(better, error)}{better:+.3f} ± {error:.3f}",
             *kinds,
             made_of,
             f"{mean(cell['fit_seconds'] for cell in ours):.0f}",
         )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def peers_table(pairs: Pairs, fitted: dict[str, dict[str, Cells]]) -> str:
+    """Returns the peers' scores on tables that a peer was fitted to."""
+    lines = [f"| table | sets | ours | {' | '.join(PEERS.values())} |", f"|---|---:|---:|{'---:|' * len(PEERS)}"]
+    for data, peers in fitted.items():
+        ours = pairs[data][0]
+        scores = [_beside(ours, theirs) if theirs else "–" for theirs in peers.values()]
+        first = data, f"{ours[0]['num_train']:,}", f"{mean(cell['score'] for cell in ours):.3f}"
+        lines.append(f"| {' | '.join((*first, *scores))} |")
+    return "\n".join(lines) + "\n"
+
+
+def beside_peers(pairs: Pairs, fitted: dict[str, dict[str, Cells]]) -> str:
+    """Counts for each peer where ours is ahead, level and behind."""
+    lines = []
+    for peer, title in PEERS.items():
+        both = {data: (pairs[data][0], peers[peer]) for data, peers in fitted.items() if peers[peer]}
+        if not both:
+            continue
+        signs = [_sign(*difference(*pair)) for pair in both.values()]
+        behind = [data for data, sign in zip(both, signs, strict=True) if sign == "▼ "]
+        names = f" ({', '.join(behind)})" if behind else ""
+        lines.append(
+            f"- {title}, {len(both)} tables: ours is ahead on {signs.count('▲ ')}, level on {signs.count('')} and "
+            f"behind on {len(behind)}{names}."
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _beside(ours: Cells, theirs: Cells) -> str:
+    return f"{_sign(*difference(ours, theirs))}{mean(cell['score'] for cell in theirs):.3f}"
+
+
+def _sign(better: float, error: float) -> str:
+    """Returns ▲ if ours is ahead, ▼ if it is behind, and nothing if both are level."""
+    return "" if abs(better) <= LEVEL * error else "▲ " if better > 0 else "▼ "
 
 
 def _scores(ours: Cells, theirs: Cells) -> list[float]:

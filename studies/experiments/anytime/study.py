@@ -1,6 +1,7 @@
-"""Scores of test sets after a budget of CPU seconds: ``strategy="auto"``, and the best of tuned baselines.
+"""Scores of test sets after a budget of CPU seconds: ``strategy="auto"``, the best of tuned baselines, and peers.
 
     python -m studies.experiments.anytime.study --data FOLDER [--budgets 10,60] [--seeds 1] [--only cuisines,esol]
+        [--models ours,flaml]
 
 One process and one thread; time is that of the process. Writes anytime.json, and at the end
 anytime.md and plots; resumes where it was cut.
@@ -17,12 +18,14 @@ from threadpoolctl import threadpool_limits
 from janossy.estimators import SetClassifier, SetRegressor
 from janossy.estimators.interrupts import time_by
 from studies.experiments.anytime.baselines import TunedBaseline
+from studies.experiments.anytime.names import PEERS
 from studies.experiments.anytime.page import losses_of, packed, write
+from studies.experiments.anytime.peers import peer, why_not
 from studies.experiments.anytime.tables import SOURCES, read
 from studies.experiments.record import Record
 
 COMMAND = "python -m studies.experiments.anytime.study --data FOLDER"
-MODELS = ("ours", "baseline")
+MODELS = ("ours", "baseline", *PEERS)
 
 
 def fit(folder: Path, data: str, model: str, budget: float, seed: int) -> dict[str, Any]:
@@ -34,8 +37,10 @@ def fit(folder: Path, data: str, model: str, budget: float, seed: int) -> dict[s
         fitted: Any
         if model == "ours":
             fitted = (SetClassifier if is_class else SetRegressor)(time_budget=budget, random_state=seed)
-        else:
+        elif model == "baseline":
             fitted = TunedBaseline(is_class, seconds=budget, seed=seed)
+        else:
+            fitted = peer(model, is_class, seconds=budget, seed=seed)
         fitted.fit(sets, targets)
     seconds = time.process_time() - began
     tests, truth = read(folder, data, "test")
@@ -47,7 +52,8 @@ def fit(folder: Path, data: str, model: str, budget: float, seed: int) -> dict[s
     if model == "ours":
         used = {str(trial): trial.weight for trial in fitted.trials_ if trial.weight}
         return cell | {"weights": used, "num_networks": len(fitted.ensemble_.networks)}
-    return cell | {"weights": {fitted.name: 1.0}, "kinds": fitted.scores(tests, truth)}
+    cell["weights"] = {fitted.name: 1.0}
+    return cell | {"kinds": fitted.scores(tests, truth)} if model == "baseline" else cell
 
 
 def main() -> None:
@@ -57,17 +63,22 @@ def main() -> None:
     parser.add_argument("--budgets", default="10,60", help="CPU seconds, with commas between")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--only", default=",".join(SOURCES), help="some of the tables, with commas between")
-    parser.add_argument("--models", default=",".join(MODELS), help="some of ours and baseline")
+    parser.add_argument("--models", default=",".join(MODELS), help="some of these")
     parser.add_argument("--out", type=Path, default=Path("docs/results/anytime"))
     options = parser.parse_args()
     torch.set_num_threads(1)
+    models = options.models.split(",")
+    for model in models:
+        if reason := why_not(model):
+            print(f"{model} is left out: {reason}", flush=True)
     record = Record(options.out / "anytime.json", COMMAND)
     runs = (
         {"data": data, "model": model, "budget": float(budget), "seed": seed}
         for seed in range(options.seeds)
         for budget in options.budgets.split(",")
         for data in options.only.split(",")
-        for model in options.models.split(",")
+        for model in models
+        if not why_not(model)
     )
     for key in record.missing(runs):
         with threadpool_limits(1):

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from janossy.estimators.interrupts import time_by
 from janossy.tables import as_sets
-from studies.experiments.anytime import page, prepare, study
+from studies.experiments.anytime import page, peers, prepare, study
 from studies.experiments.anytime.baselines import TunedBaseline
 from studies.experiments.anytime.tables import SOURCES
 
@@ -55,12 +56,63 @@ def test_both_are_fitted_to_a_table(tmp_path):
         (tmp_path / "cuisines" / f"{part}.csv").write_text("\n".join(["recipe,cuisine,ingredient", *rows]))
     cells = [
         {"data": "cuisines", "model": model, "budget": 3.0, "seed": 0} | study.fit(tmp_path, "cuisines", model, 3.0, 0)
-        for model in study.MODELS
+        for model in ("ours", "baseline", "deepsets")
     ]
     assert all(cell["num_test"] == 20 and cell["score"] > 0.7 for cell in cells)
     page.write(cells, tmp_path)
     assert (tmp_path / "anytime.md").read_text().count("| cuisines * | 40 |") == 1
     assert {file.name for file in tmp_path.glob("*.png")} == {"ranks-3.png", "differences-3.png"}
+
+
+def test_peers_stand_below_the_table_of_their_budget():
+    losses = np.zeros(50), np.r_[np.ones(20), np.zeros(30)]
+    cells = [
+        {
+            **{"data": "fox", "model": model, "budget": 3.0, "seed": 0, "num_train": 7, "fit_seconds": 3.0},
+            **{"score": 1 - each.mean(), "losses": page.packed(each), "kinds": {}, "weights": {}},
+        }
+        for model, each in zip(("ours", "baseline", "abmil"), (*losses, losses[1]), strict=True)
+    ]
+    text = page.page(cells)
+    assert "| fox | 7 | 1.000 | – | ▲ 0.600 | – | – |" in text
+    assert "- gated attention, 1 tables: ours is ahead on 1, level on 0 and behind on 0." in text
+
+
+def test_flaml_keeps_the_time_of_the_process():
+    pytest.importorskip("flaml")
+    pytest.importorskip("lightgbm")
+    sets, y = baskets(120)
+    began = time.process_time()
+    with time_by(time.process_time):
+        model = peers.Flaml(True, seconds=3.0, seed=0).fit(as_sets(sets[:80]), y[:80])
+    assert time.process_time() - began < 20 and (model.predict(as_sets(sets[80:])) == y[80:]).mean() > 0.7
+
+
+def test_a_peer_that_is_not_installed_is_left_out(monkeypatch):
+    monkeypatch.setattr(peers, "find_spec", lambda name: None)
+    assert peers.why_not("flaml") == "it needs flaml and lightgbm: pip install flaml lightgbm"
+    assert not peers.why_not("abmil")
+
+
+def test_a_network_has_two_rates_and_half_of_the_time_for_the_first():
+    given = []
+
+    class Estimator:
+        def __init__(self, network, learning_rate, time_budget, random_state):
+            self.loss, self.trials_ = learning_rate, [self]
+            given.append((learning_rate, time_budget))
+
+        def fit(self, sets, y):
+            next(clock)
+            return self
+
+    ticks = itertools.count(0.0, 1.0)
+    clock = iter(ticks)
+    with time_by(clock.__next__):
+        model = peers.TunedNetwork(None, True, seconds=101.0, seed=0)
+        model.estimator = Estimator
+        model.fit(None, None)
+    assert model.name == "learning rate 0.001" and given[-2:] == [(0.01, 49.5), (0.001, 97.0)]
 
 
 def test_differences_are_paired_by_test_set():
