@@ -8,7 +8,7 @@ import threading
 import pytest
 import torch
 
-from janossy import JanossyPooling, Ragged, TupleMLP, Tuples
+from janossy import GRU, JanossyPooling, Ragged, Sampled, TupleMLP, TupleProduct, Tuples
 from janossy.evaluate import loading, on_kernels
 from janossy.evaluate.loading import (
     ACTIVATIONS_PER_SECOND,
@@ -45,6 +45,17 @@ def test_calls_that_take_as_long_as_loading_end_the_time_without_kernels(new):
     new.called()
     new.called()
     assert not new.goes_without() and not new.begins()
+
+
+@pytest.mark.parametrize("mode", ["background", "wait"])
+def test_estimates_load_nothing(new, mode, monkeypatch):
+    monkeypatch.setenv("JANOSSY_KERNELS", mode)
+    monkeypatch.setattr(on_kernels, "load", lambda: pytest.fail("kernels were loaded"))
+    sets = Ragged.from_sizes(torch.randn(9, 3), [6, 3])
+    for f, orderings in ((GRU(3, 4), Sampled(2)), (TupleMLP(2, 3, 4), Tuples(2)), (TupleProduct(2, 3, 4), Tuples(2))):
+        layer = JanossyPooling(f, orderings)
+        assert layer.explain(sets) and layer.cost(sets).seconds > 0
+    assert new._thread is None
 
 
 def test_what_ends_it_besides(new):

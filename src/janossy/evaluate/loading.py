@@ -4,11 +4,14 @@ numba takes most of a second to import, and holds Python's lock meanwhile, so th
 calls of a process therefore go without kernels, until torch operations have taken about as long as the import takes: no
 process waits longer than for twice what is best for it. A call with much to compute waits for kernels at once. When
 that is follows from the calls alone and not from the time that they take, so that results can be repeated. A thread
-imports earlier if no layer is called for a moment. ``JANOSSY_KERNELS=wait`` loads kernels in the first call.
+imports earlier if no layer is called for a moment. ``JANOSSY_KERNELS=wait`` loads kernels in the first call. An
+estimate of a call's cost loads none.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from importlib.util import find_spec
 from threading import Event, Thread, current_thread, main_thread
@@ -33,6 +36,19 @@ DELAY, STEP = 0.3, 0.05
 thread looks if that is so, or if the process is at its end."""
 
 
+_estimating: ContextVar[bool] = ContextVar("estimating", default=False)
+
+
+@contextmanager
+def estimating() -> Iterator[None]:
+    """Loads no kernels meanwhile, in this thread: what asks for them only wants to know if calls will have them."""
+    token = _estimating.set(True)
+    try:
+        yield
+    finally:
+        _estimating.reset(token)
+
+
 class Loading:
     """The thread that loads the kernels, and the time that calls have taken without them."""
 
@@ -45,6 +61,8 @@ class Loading:
 
     def begins(self) -> bool:
         """Returns True while kernels are being loaded, which the first call starts; False once ``load`` has them."""
+        if _estimating.get() and is_installed():
+            return True
         if not self.goes_without() or not is_installed():
             self.wait()
             return False

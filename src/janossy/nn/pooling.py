@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from janossy.checks import check_flag, check_generator, check_integer
 from janossy.evaluate import MEMORY_BUDGET, REDUCTIONS, Choice, Evaluator, Function, Problem
 from janossy.evaluate.cost import Cost, check_memory_budget
-from janossy.evaluate.loading import LOADING
+from janossy.evaluate.loading import LOADING, estimating
 from janossy.evaluate.lookup import Lookup
 from janossy.evaluate.reduce import OF_ROWS, reduce_segments
 from janossy.evaluate.rows.pool import apply
@@ -219,8 +219,9 @@ class JanossyPooling(StatesItsMeaning):
         """
         problem = self.problem(sets, keys, orderings, self.reduced, None)
         self._check_weighted(problem)
-        text = self.choice.explain(problem)
-        self._try(problem)
+        with estimating():
+            text = self.choice.explain(problem)
+            self._try(problem)
         return text
 
     def cost(self, sets: Ragged, orderings: Orderings | None = None, *, keys: Ragged | None = None) -> Cost:
@@ -229,9 +230,10 @@ class JanossyPooling(StatesItsMeaning):
         Raises: what a call would raise about orderings and evaluators.
         """
         problem = self.problem(sets, keys, orderings, self.reduced, None)
-        chosen = self.choice(problem)
-        chosen.check_rows(problem)
-        return chosen.cost(problem)
+        with estimating():
+            chosen = self.choice(problem)
+            chosen.check_rows(problem)
+            return chosen.cost(problem)
 
     @property
     def reduced(self) -> str | None:
