@@ -22,6 +22,7 @@ from janossy import (
     predict,
 )
 from janossy.inference import Prediction, predict_passes
+from janossy.nn import SetEncoder
 from janossy.orderings import Orderings
 from tests.laws import close
 
@@ -159,6 +160,18 @@ def test_predict_counts_the_draws_of_an_encoder(pooling):
     prediction = predict(network, Ragged.from_sizes(x.repeat(COPIES, 1), [3] * COPIES), 20)
     law_of_copies(prediction, outputs_of(network, x))
     assert prediction.num_permutations.unique().tolist() == [20]
+
+
+def test_layers_of_a_set_encoder_are_counted_too():
+    network, sets = encoded(Tuples(1)), Ragged.from_sizes(torch.randn(10, 2), [6, 4])
+    torch.manual_seed(0)
+    alone = predict(network, sets)
+    network.encoder = SetEncoder([network.encoder])
+    torch.manual_seed(0)
+    within = predict(network, sets)
+    close(within.mean, alone.mean)
+    close(within.standard_error, alone.standard_error)
+    assert (within.standard_error > 0).all()
 
 
 def test_batches_links_and_groups_of_passes():

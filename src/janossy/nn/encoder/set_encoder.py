@@ -12,7 +12,6 @@ from janossy.nn.encoder.layer import SetLayer, apply, apply_padded, called, keep
 from janossy.nn.encoder.residual import Residual
 from janossy.nn.encoder.self_attention import SelfAttention
 from janossy.nn.modes import untouched
-from janossy.orderings.contract import Orderings
 from janossy.sets import Ragged
 
 
@@ -23,12 +22,12 @@ class SetEncoder(SetLayer):
     to each element.
 
     Args:
-        layers: modules. Their orderings must not be random, as the error bars of ``predict`` do not count means over
-            random orders within the encoder.
+        layers: modules. If one draws orders, such as a ``JanossyEquivariant`` over ``Sampled``, ``predict`` counts its
+            draws in the error bars, by whole calls of the network.
 
     Shapes: sets.values (N, d) -> Ragged of values (N, c), the same sets; or other sizes behind a ``SeedAttention``.
     Invariance: that of the layers.
-    Raises: TypeError for layers that are not modules; ValueError for no layers, or for random orderings.
+    Raises: TypeError for layers that are not modules; ValueError for no layers.
 
     Example:
         >>> encoder = SetEncoder([nn.Linear(3, 8), *attention_blocks(8, num_blocks=2)])
@@ -44,14 +43,6 @@ class SetEncoder(SetLayer):
         if not given:
             raise ValueError("SetEncoder expects at least one layer; got none. Leave the encoder out.")
         self.layers = nn.ModuleList(given)
-        for module in self.modules():
-            for name in ("orderings", "orderings_train"):
-                orderings = getattr(module, name, None)
-                if isinstance(orderings, Orderings) and orderings.draws:
-                    raise ValueError(
-                        f"SetEncoder expects orderings that are not random, as error bars do not count its draws; got "
-                        f"{orderings} in a {type(module).__name__}. Use AllPermutations, Tuples or Canonical there."
-                    )
         changed = False
         for layer in given:
             if changed and reads_inputs(layer):
