@@ -81,6 +81,9 @@ LAYERS: dict[str, Callable[[], nn.Module]] = {
         GatedAttention(TupleMLP(1, D, 4), in_features=4), Tuples(1)
     ),
     "`SelfAttention`": lambda: SelfAttention(D, num_heads=D),
+    "`SelfAttention` with a `bias`": lambda: SelfAttention(
+        D, num_heads=D, bias=TupleMLP(2, D, 4, out_features=D, activation="tanh")
+    ),
     "`InducedAttention`": lambda: InducedAttention(D, num_points=2, num_heads=1),
     "`SeedAttention`": lambda: SeedAttention(D, num_seeds=2, num_heads=1),
     "`Relations`, `TupleMLP`": lambda: Relations(TupleMLP(2, D, 4, out_features=3, activation="tanh")),

@@ -1,5 +1,6 @@
 """Heads: the weights of multi-head attention, and the attention of queries over keys."""
 
+import torch
 from torch import Tensor, nn
 
 from janossy.functions.checks import check_widths
@@ -54,6 +55,11 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, *, mask: Tensor | None
     q, k, v = (each.transpose(1, 2) for each in (queries, keys, values))
     found = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
     return found.transpose(1, 2).flatten(2)
+
+
+def masked(bias: Tensor, mask: Tensor | None) -> Tensor:
+    """Returns the bias of scores with −∞ at keys that are padding."""
+    return bias if mask is None else bias.masked_fill(~mask, -torch.inf)
 
 
 def of_padded(mask: Tensor) -> Tensor:

@@ -57,6 +57,15 @@ class Padding:
             for part, (num_sets, n, _) in zip(places.split(self._counts()), self.groups, strict=True)
         ]
 
+    def of_pairs(self, values: Tensor) -> list[Tensor]:
+        """Returns numbers (P, H) of all pairs of each set group by group, (sets, H, places, places)."""
+        found = values.index_select(0, torch.from_numpy(_pairs(self.sizes)).to(values.device))
+        parts = found.split([num_sets * n * n for num_sets, n, _ in self.groups])
+        return [
+            part.view(num_sets, n, n, -1).movedim(3, 1)
+            for part, (num_sets, n, _) in zip(parts, self.groups, strict=True)
+        ]
+
     def unpad(self, parts: list[Tensor]) -> Tensor:
         """Returns the results at real places, in the order of the elements, (N, *f)."""
         joined = torch.cat([part.flatten(0, 1) for part in parts]) if len(parts) > 1 else parts[0].flatten(0, 1)
@@ -140,6 +149,18 @@ def _places(sizes: tuple[int, ...]) -> np.ndarray:
         (starts[list(group), None] + np.minimum(np.arange(n), each[list(group), None] - 1)).ravel()
         for n, group in _members(sizes)
     ]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+
+def _pairs(sizes: tuple[int, ...]) -> np.ndarray:
+    """Returns the pair of elements that each pair of padded places reads."""
+    each = np.array(sizes, dtype=np.int64)
+    firsts = (each * each).cumsum() - each * each
+    parts = []
+    for n, group in _members(sizes):
+        size, first = each[list(group), None, None], firsts[list(group), None, None]
+        places = np.minimum(np.arange(n), size[:, 0] - 1)
+        parts.append((first + places[:, :, None] * size + places[:, None]).ravel())
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
 

@@ -47,6 +47,11 @@ def bias_of_pairs(bias: nn.Module, x: Tensor, num_heads: int) -> Tensor:
     return of_pairs.movedim(3, 1)
 
 
+def bias_within(bias: nn.Module, x: Tensor, pairs: Tensor, num_heads: int) -> Tensor:
+    """Returns the bias (P, num_heads) of these pairs (P, 2) of elements x (N, d), all at once."""
+    return _checked(bias, x.index_select(0, pairs.flatten()).unflatten(0, pairs.shape), num_heads)
+
+
 def bias_of_padded(bias: nn.Module, x: Tensor, num_heads: int) -> Tensor:
     """Returns the bias for padded sets x (B, n, d), all at once, in operations whose sizes may be dynamic."""
     one, other = torch.broadcast_tensors(x[:, :, None], x[:, None])

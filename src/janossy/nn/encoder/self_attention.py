@@ -9,11 +9,11 @@ from janossy.evaluate.cost import Work
 from janossy.functions.shown import arguments_shown
 from janossy.functions.weights import draw_anew
 from janossy.nn.encoder.cost import seconds_by_weights, seconds_of, seconds_of_attention
-from janossy.nn.encoder.heads import Heads, attend, of_padded
+from janossy.nn.encoder.heads import Heads, attend, masked, of_padded
 from janossy.nn.encoder.layer import SetLayer
 from janossy.nn.encoder.padding import Padding
-from janossy.nn.encoder.pair_bias import bias_of_padded, bias_of_pairs, check_bias
-from janossy.nn.encoder.within import attend_within
+from janossy.nn.encoder.pair_bias import bias_of_padded, bias_of_pairs, bias_within, check_bias
+from janossy.nn.encoder.within import attend_within, pairs_within
 from janossy.sets import Ragged
 
 
@@ -81,9 +81,14 @@ class SelfAttention(SetLayer):
         return sets.with_values(self.heads.out(found))
 
     def _biased(self, heads: Tensor, sets: Ragged, inputs: Ragged) -> Tensor:
+        if torch.compiler.is_compiling():
+            of_pairs = bias_within(
+                cast(nn.Module, self.bias), inputs.values, pairs_within(sets.offsets), self.num_heads
+            )
+            return attend_within(heads[:, 0], heads[:, 1:], sets, "elements", of_pairs)
         padding = Padding.of(sets)
         read = zip(padding.pad(inputs.values), padding.masks(), strict=True)
-        scores = [self._masked(self._of_pairs(part), mask) for part, mask in read]
+        scores = [masked(self._of_pairs(part), mask) for part, mask in read]
         parts = zip(padding.pad(heads), scores, strict=True)
         found = padding.unpad([attend(*part.unbind(2), mask=mask) for part, mask in parts])
         return found if len(found) else found + scores[0].sum()  # this 0 lets gradients reach the bias
@@ -92,7 +97,7 @@ class SelfAttention(SetLayer):
         scores = of_padded(mask)
         if self.bias is not None:
             of_pairs = bias_of_padded(self.bias, x if inputs is None else inputs, self.num_heads)
-            scores = self._masked(of_pairs, scores)
+            scores = masked(of_pairs, scores)
         return self.heads.out(attend(*self.heads.all_of(x).unbind(2), mask=scores)), mask
 
     def seconds(self, sets: Ragged) -> float:
@@ -105,10 +110,6 @@ class SelfAttention(SetLayer):
 
     def _of_pairs(self, x: Tensor) -> Tensor:
         return bias_of_pairs(cast(nn.Module, self.bias), x, self.num_heads)
-
-    def _masked(self, bias: Tensor, mask: Tensor | None) -> Tensor:
-        """Returns the bias with −∞ at keys that are padding."""
-        return bias if mask is None else bias.masked_fill(~mask, -torch.inf)
 
     def extra_repr(self) -> str:
         return arguments_shown(self)
