@@ -329,7 +329,12 @@ FAULTS = (
         "flat[of_set * n + j]", "flat[j]",
     ),
     _in(
-        "nn/encoder", "self_attention.py", "nn/test_encoder",
+        "nn/encoder", "within.py", "test_compile_once",
+        "compiled pairs are of the first set",
+        "start + local // n, start + local % n", "local // n, local % n",
+    ),
+    _in(
+        "nn/encoder", "heads.py", "nn/test_encoder",
         "a bias undoes the mask",
         "return bias if mask is None else bias.masked_fill(~mask, -torch.inf)", "return bias",
     ),
