@@ -384,14 +384,21 @@ def table(results: list[Result]) -> str:
     at_first = {key(each.mutant) for each in latest(results[::-1]) if each.killed_by is not None}
     results = latest(results)
     num_killed = sum(each.killed_by is not None for each in results)
-    lines = [f"`python -m tests.mutants`: {num_killed} of {len(results)} random mutants are killed.", ""]
-    lines += ["| room | mutants | killed at first | killed by tests since | survive, and change nothing | survive |"]
+    num_alike = sum(_changes_nothing(each, reasons) for each in results)
+    lines = [
+        f"`python -m tests.mutants`: {num_killed} of {len(results)} random mutants are killed. {num_alike} others "
+        f"change nothing, so that {num_killed / max(1, len(results) - num_alike):.0%} of those that matter are killed.",
+        "",
+        "The first run tried the quickest tests of each mutant. Later ones tried more tests, and new ones.",
+        "",
+    ]
+    lines += ["| room | mutants | killed at first | killed later | survive, and change nothing | survive |"]
     lines += ["|---|---|---|---|---|---|"]
     for room in ROOMS:
         some = [each for each in results if each.mutant.file.startswith(f"src/janossy/{room}/")]
         alive = [each for each in some if each.killed_by is None]
         first = sum(each.killed_by is not None and key(each.mutant) in at_first for each in some)
-        alike = sum(reasons.get(key(each.mutant), "").startswith("the same") for each in alive)
+        alike = sum(_changes_nothing(each, reasons) for each in alive)
         since = len(some) - len(alive) - first
         lines.append(f"| {room} | {len(some)} | {first} | {since} | {alike} | {len(alive) - alike} |")
     lines += ["", "| survivor | line | code | mutant | why |", "|---|---|---|---|---|"]
@@ -402,6 +409,10 @@ def table(results: list[Result]) -> str:
             cells = (f"`{' '.join(code.split())}`".replace("|", "\\|") for code in codes)
             lines.append(f"| `{file}` | {' | '.join(cells)} | {reasons.get(key(each.mutant), '')} |")
     return "\n".join([*lines, ""])
+
+
+def _changes_nothing(result: Result, reasons: dict[str, str]) -> bool:
+    return result.killed_by is None and reasons.get(key(result.mutant), "").startswith("the same")
 
 
 def key(mutant: Mutant) -> str:
