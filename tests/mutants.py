@@ -55,7 +55,7 @@ TESTS = (
     *("tests/orderings", "tests/evaluate", "tests/inference", "tests/estimators", "tests/nn", "tests/losses"),
     *("tests/test_laws.py", "tests/test_special_cases.py", "tests/test_doors.py", "tests/test_completeness.py"),
     *("tests/test_extending.py", "tests/test_known_models.py", "tests/functions", "tests/saving/test_network.py"),
-    "tests/cli/test_evaluation.py",
+    *("tests/cli/test_evaluation.py", "tests/kernels/test_product_means.py"),
 )
 """The tests that are tried with mutants, unless ``--tests`` names others."""
 
