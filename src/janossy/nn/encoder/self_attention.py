@@ -74,24 +74,26 @@ class SelfAttention(SetLayer):
     def forward(self, sets: Ragged, *, inputs: Ragged | None = None) -> Ragged:
         self.check(sets)
         heads = self.heads.all_of(sets.values)
-        if self.bias is None:
-            found = attend_within(heads[:, 0], heads[:, 1:], sets, "elements")
-        else:
-            found = self._biased(heads, sets, sets if inputs is None else inputs)
-        return sets.with_values(self.heads.out(found))
+        attended = self._in_an_operator if torch.compiler.is_compiling() else self._by_groups
+        return sets.with_values(self.heads.out(attended(heads, sets, sets if inputs is None else inputs)))
 
-    def _biased(self, heads: Tensor, sets: Ragged, inputs: Ragged) -> Tensor:
-        if torch.compiler.is_compiling():
-            of_pairs = bias_within(
-                cast(nn.Module, self.bias), inputs.values, pairs_within(sets.offsets), self.num_heads
-            )
-            return attend_within(heads[:, 0], heads[:, 1:], sets, "elements", of_pairs)
+    def _in_an_operator(self, heads: Tensor, sets: Ragged, inputs: Ragged) -> Tensor:
+        of_pairs = None
+        if self.bias is not None:
+            of_pairs = bias_within(self.bias, inputs.values, pairs_within(sets.offsets), self.num_heads)
+        return attend_within(heads[:, 0], heads[:, 1:], sets, "elements", of_pairs)
+
+    def _by_groups(self, heads: Tensor, sets: Ragged, inputs: Ragged) -> Tensor:
         padding = Padding.of(sets)
-        read = zip(padding.pad(inputs.values), padding.masks(), strict=True)
-        scores = [masked(self._of_pairs(part), mask) for part, mask in read]
-        parts = zip(padding.pad(heads), scores, strict=True)
+        masks = padding.masks()
+        if self.bias is not None:
+            read = zip(padding.pad(inputs.values), masks, strict=True)
+            masks = [masked(self._of_pairs(part), mask) for part, mask in read]
+        parts = zip(padding.pad(heads), masks, strict=True)  # together, which is faster than queries by themselves
         found = padding.unpad([attend(*part.unbind(2), mask=mask) for part, mask in parts])
-        return found if len(found) else found + scores[0].sum()  # this 0 lets gradients reach the bias
+        if self.bias is not None and len(found) == 0:
+            found = found + cast(Tensor, masks[0]).sum()  # this 0 lets gradients reach the bias
+        return found
 
     def padded(self, x: Tensor, mask: Tensor, *, inputs: Tensor | None = None) -> tuple[Tensor, Tensor]:
         scores = of_padded(mask)
