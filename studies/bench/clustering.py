@@ -7,11 +7,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from janossy import JanossyNetwork, Ragged, predict
+from janossy import JanossyNetwork, JanossyPooling, Ragged, TupleMLP, Tuples, predict
 from janossy.estimators.strategies import build_network
+from janossy.nn import ConcatenatedElements, Relations, Residual, SeedAttention, SetEncoder, attention_blocks
 from janossy.tables import Layout, SetTable
 from studies.bench.mixtures import DIMENSIONS, NUM_COMPONENTS, NUM_OUTPUTS, Mixtures
-from studies.bench.peers.mixtures import WIDTH, InducedSetTransformer, MeanPooling
+from studies.bench.peers.mixtures import INDUCED_POINTS, WIDTH, InducedSetTransformer, MeanPooling
 
 BATCH, LEARNING_RATE = 10, 1e-3
 """The settings of Lee et al. Here rates follow one cycle; theirs fell to a tenth after 35,000 of 50,000 steps."""
@@ -20,6 +21,9 @@ LONGEST_GRADIENT = 1.0
 
 NUM_TUPLES, NUM_DRAWS = 256, 20
 """The sampled pairs or triples of each set, because all are too many, and the number of samples in a prediction."""
+
+NUM_BLOCKS = 3
+"""The blocks in which points relate to each other. The peer has two, as in the paper."""
 
 
 class MixtureEstimator:
@@ -82,9 +86,36 @@ def _points(sets: SetTable) -> Ragged:
     return Ragged(torch.stack(columns, dim=1), torch.from_numpy(sets.offsets), sizes=sets.sizes.tolist())
 
 
-def _encoder(name: str) -> Callable[[], nn.Module]:
-    settings = {"width": WIDTH, "num_heads": 8, "num_seeds": NUM_COMPONENTS, "readout_depth": 2, "norm": False}
-    return lambda: build_network(name, Layout((), DIMENSIONS), Layout(), NUM_OUTPUTS, **settings)
+def _encoder(blocks: Callable[[], list[nn.Module]]) -> Callable[[], nn.Module]:
+    """Returns the builder of blocks that relate points, and one seed per component, whose vector gives its parameters.
+
+    Readouts of all seeds side by side, as the strategies have them, learn several times as slowly.
+    """
+
+    def build() -> JanossyNetwork:
+        encoder = SetEncoder(
+            [
+                nn.Linear(DIMENSIONS, WIDTH),
+                *blocks(),
+                SeedAttention(WIDTH, num_seeds=NUM_COMPONENTS),
+                *attention_blocks(WIDTH, num_blocks=1),
+                nn.LayerNorm(WIDTH),
+                nn.Linear(WIDTH, NUM_OUTPUTS // NUM_COMPONENTS),
+                ConcatenatedElements(NUM_COMPONENTS),
+            ]
+        )
+        return JanossyNetwork(pooling=JanossyPooling(nn.Flatten(), Tuples(1)), encoder=encoder)
+
+    return build
+
+
+def _relations() -> list[nn.Module]:
+    def block() -> Residual:
+        return Residual(
+            Relations(TupleMLP(2, WIDTH, WIDTH, out_features=WIDTH, activation="tanh")), norm=nn.LayerNorm(WIDTH)
+        )
+
+    return [block() for _ in range(NUM_BLOCKS)]
 
 
 def _strategy(name: str, depth: int = 3) -> Callable[[], nn.Module]:
@@ -100,9 +131,9 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "max": _strategy("max"),
     "attention": _strategy("attention"),
     "gru": _strategy("gru", 1),
-    "self-attention": _encoder("set-transformer"),
-    "induced": _encoder("induced"),
-    "relations": _encoder("relations"),
+    "self-attention": _encoder(lambda: attention_blocks(WIDTH, num_blocks=NUM_BLOCKS)),
+    "induced": _encoder(lambda: attention_blocks(WIDTH, num_blocks=NUM_BLOCKS, num_points=INDUCED_POINTS)),
+    "relations": _encoder(_relations),
     "deepsets": MeanPooling,
     "set-transformer-isab": InducedSetTransformer,
 }
