@@ -45,7 +45,8 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as cache:
             found[name] = [_in_a_process(name, cache) for _ in range(2)]
             print(name, found[name], flush=True)
-    data = {"about": __doc__, "command": "python -m benchmarks.first_call", **about_here(), "seconds": found}
+    command = f"OMP_NUM_THREADS={torch.get_num_threads()} python -m benchmarks.first_call"
+    data = {"about": __doc__, "command": command, **about_here(), "seconds": found}
     (RESULTS / "first_call.json").write_text(json.dumps(data, indent=1) + "\n")
     (RESULTS / "first_call.md").write_text(table(data))
     print(table(data))

@@ -23,6 +23,7 @@ from janossy.evaluate.tuples.every_tuple import in_place
 from janossy.evaluate.tuples.logistic_means import logistic_means
 from janossy.evaluate.tuples.product_means import product_means
 from janossy.evaluate.tuples.series_means import series_means
+from janossy.evaluate.tuples.series_slopes import MeanWithSlopes
 from janossy.evaluate.tuples.tuple_means import tuple_means
 from janossy.kernels.compilation import NotCompiled, waiting
 from janossy.kernels.expansions import TYPICAL_BOUND, num_harmonics
@@ -35,6 +36,9 @@ MOST_IN_TORCH = 1.5e8
 """The most activations that torch operations compute (in three seconds) while a kernel is being compiled.
 
 If there are more, the call waits for the kernel."""
+
+HARMONICS = 5.0
+"""The activations' worth of harmonics that torch operations compute in the time of one activation."""
 
 
 def times_by_set(x: Tensor, factors: Tensor, offsets: Tensor, of_one_size: bool | None = None) -> Tensor:
@@ -224,10 +228,10 @@ SERIES_MEANS = _operator(
     "series_mean",
     "bool increasing, str activation, float tolerance, int enumerate_up_to",
     series_means,
-    partial(series_means, memory_budget=CHUNK),
-    lambda sizes, k, increasing, activation, tolerance, enumerate_up_to: series_cost(
-        sizes, k, increasing, num_harmonics(activation, tolerance, TYPICAL_BOUND)
-    ).sum(),
+    partial(series_means, memory_budget=CHUNK, mean_of_series=MeanWithSlopes.apply),
+    lambda sizes, k, increasing, activation, tolerance, enumerate_up_to: (
+        series_cost(sizes, k, increasing, num_harmonics(activation, tolerance, TYPICAL_BOUND)).sum() / HARMONICS
+    ),
 )
 PRODUCT_MEANS = _operator(
     "product_mean",

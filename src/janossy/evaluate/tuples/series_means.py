@@ -1,6 +1,6 @@
 """The spectral path in torch operations, for devices without kernels and for second derivatives."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import log, pi
 
 import numpy as np
@@ -33,10 +33,12 @@ def series_means(
     tolerance: float,
     enumerate_up_to: int = -1,
     memory_budget: int | None = None,
+    mean_of_series: Callable[..., Tensor] | None = None,
 ) -> Tensor:
     """Returns the means (B, H) of ``tuple_means``, and their slopes, to within ``tolerance`` in time linear in sizes.
 
-    With a budget, harmonics are computed in chunks of about so many bytes, and again in backward.
+    With a budget, harmonics are computed in chunks of about so many bytes, and again in backward. ``mean_of_series``
+    (x (S, n, k, H), expansion, tolerance, increasing) -> (S, H) takes the place of ``Series.mean``.
     """
     k = p.shape[1]
     fewest = num_harmonics(activation, tolerance, SMALLEST_BOUND)
@@ -46,7 +48,10 @@ def series_means(
         num_sets, n = x.shape[:2]
         if n in few or n == 0:
             return tuple_means(x.flatten(0, 1), (n,) * num_sets, increasing, activation, memory_budget)
-        return Series(x.detach(), EXPANSIONS[activation], tolerance, increasing).mean(x, memory_budget)
+        series = EXPANSIONS[activation], tolerance, increasing
+        if mean_of_series is not None:
+            return mean_of_series(x, *series)
+        return Series(x.detach(), *series).mean(x, memory_budget)
 
     return by_size(p, sizes, mean)
 
@@ -78,12 +83,7 @@ class Series:
 
     def mean(self, x: Tensor, memory_budget: int | None) -> Tensor:
         num_sets, n, k, H = x.shape
-        e, wide = self.expansion, x.double()
-        result = e.alpha + e.gamma * self.constant()
-        if e.beta:
-            result = result + e.beta * torch.einsum("snjh,nj->sh", wide, self.shares(n, k).to(x.device))
-        angles = (wide - self.centres[:, None]) * self.omega[:, None, None]
-        shift = self.centres.sum(1) * self.omega
+        result, angles, shift = self.start(x.double())
         step = self.num
         if memory_budget is not None:
             step = max(1, memory_budget // (16 * num_sets * n * H * 2 ** (k + 1)))
@@ -94,6 +94,16 @@ class Series:
             else:
                 result = result + stateless_again(self.terms, angles, shift, harmonics)
         return result.to(x.dtype)
+
+    def start(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns what is no series (S, H), the angles (S, n, k, H) less their centres, and the centres' sum (S, H)."""
+        e = self.expansion
+        result = e.alpha + e.gamma * self.constant()
+        if e.beta:
+            shares = self.shares(*x.shape[1:3]).to(x.device)
+            result = result + e.beta * torch.einsum("snjh,nj->sh", x, shares)
+        angles = (x - self.centres[:, None]) * self.omega[:, None, None]
+        return result, angles, self.centres.sum(1) * self.omega
 
     def terms(self, angles: Tensor, shift: Tensor, harmonics: range) -> Tensor:
         """Returns the sum of some harmonics, (S, H)."""
@@ -146,7 +156,7 @@ def _injective_mean(z: Tensor) -> Tensor:
 
     The method is that of kernels/cpu/series_injective.py.
     """
-    return _mean_of_sums([product.sum(1) for product in _products(z)], *z.shape[1:3])
+    return mean_of_sums([product.sum(1) for product in products_of_positions(z)], *z.shape[1:3])
 
 
 def others_mean(z: Tensor) -> Tensor:
@@ -155,20 +165,21 @@ def others_mean(z: Tensor) -> Tensor:
     Shapes: (S, n, k, …) -> (S, n, …).
     """
     n, k = z.shape[1:3]
-    return _mean_of_sums([product.sum(1, keepdim=True) - product for product in _products(z)], n - 1, k)
+    return mean_of_sums([product.sum(1, keepdim=True) - product for product in products_of_positions(z)], n - 1, k)
 
 
-def _products(z: Tensor) -> list[Tensor]:
+def products_of_positions(z: Tensor) -> list[Tensor]:
     """Returns each element's Π_{j ∈ S} z_j for every set S of positions, (S, n, …); bit j of a number is position j."""
-    products = [torch.ones_like(z[:, :, 0])]
+    products = [z.new_ones(()).expand_as(z[:, :, 0])]
     for subset in range(1, 1 << z.shape[2]):
         j = subset.bit_length() - 1
-        products.append(products[subset ^ (1 << j)] * z[:, :, j])
+        others = subset ^ (1 << j)
+        products.append(products[others] * z[:, :, j] if others else z[:, :, j])
     return products
 
 
-def _mean_of_sums(power_sums: list[Tensor], n: int, k: int) -> Tensor:
-    """Returns the mean over injective tuples of n elements, from the sums of their ``_products``."""
+def mean_of_sums(power_sums: list[Tensor], n: int, k: int) -> Tensor:
+    """Returns the mean over injective tuples of n elements, from the sums of their ``products_of_positions``."""
     sums, means = [power_sums[0]], [torch.ones_like(power_sums[0])]
     for subset in range(1, 1 << k):
         weight = 1 / n
