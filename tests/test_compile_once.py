@@ -131,7 +131,7 @@ def gradients(outputs, sets, layer):
 
 
 EVERY_TIME = ("`Tuples(1)`, any module", "`Tuples(2)`, deep `TupleMLP`", "`Canonical`, `GRU`")
-EVERY_TIME += ("`JanossyNetwork` over `Tuples(2)`", "`SelfAttention`")
+EVERY_TIME += ("`JanossyNetwork` over `Tuples(2)`", "`SelfAttention` with a `bias`")
 
 
 BY_INDUCTOR = ("`Tuples(2)`, `TupleMLP` of one layer", "`SetEncoder` of `attention_blocks` with `SetNorm`")
