@@ -307,7 +307,7 @@ DOORS = {
     "SetEncoder": Door(
         SetEncoder,
         lambda: {"layers": [nn.Linear(D, 4), SelfAttention(4)]},
-        {"layers": (None, 3, [], [None], [nn.ReLU], nn.ReLU(), [BesidePooled(pooling())])},
+        {"layers": (None, 3, [], [None], [nn.ReLU], nn.ReLU())},
     ),
     "a SetEncoder's call": Door(
         lambda sets: SetEncoder([SetNorm(D), SeedAttention(D, num_heads=1)])(sets),
