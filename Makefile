@@ -29,7 +29,7 @@ test: announce lint-and-kernels test-triton  ## Lint, types, import rules, and a
 	$(PYTEST) $(OF_TABLES)
 
 announce:
-	@echo "About 9 minutes on two idle cores. The first time about 12, as packages are installed and kernels compiled."
+	@echo "About 5 minutes on two idle cores. The first time about 9, as packages are installed and kernels compiled."
 
 test-studies: $(VENV)/.installed-dev  ## The tests of studies/
 	$(PYTEST) tests/studies

@@ -1,5 +1,6 @@
 """The part that all tests share: selection of cases, float64 on request, deterministic hypothesis, and devices."""
 
+import gc
 import os
 from collections import defaultdict
 
@@ -11,6 +12,11 @@ from tests.thinning import STRENGTH, covering
 
 # Also for processes that tests start, whose results must not depend on compile times.
 os.environ.setdefault("JANOSSY_KERNELS", "wait")
+
+if not torch.cuda.is_available():
+    # For each device that is missing, torch.manual_seed keeps a formatted traceback: milliseconds under pytest.
+    for missing in (torch.cuda, torch.xpu, torch.mtia):
+        missing.manual_seed_all = lambda seed: None
 
 # derandomize: every run has the same examples, so that more examples mean more sizes, not more luck.
 hypothesis.settings.register_profile("covering", deadline=None, max_examples=10, derandomize=True, database=None)
@@ -48,6 +54,12 @@ def pytest_collection_modifyitems(config, items):
     if dropped:
         config.hook.pytest_deselected(items=[item for item in items if item in dropped])
         items[:] = [item for item in items if item not in dropped]
+
+
+def pytest_collection_finish(session):
+    """Keeps what is loaded by now, which no test frees, out of garbage collections."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

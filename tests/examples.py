@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import combinations, permutations
 
 import torch
@@ -396,9 +396,12 @@ built_once = cache(build)
 def applies(ordering: str, function: str, evaluator: str, reduce: str | None = "mean") -> bool:
     if ORDERINGS[ordering].weighs_rows and reduce not in ("mean", "sum"):
         return False
-    f = built_once(function, ORDERINGS[ordering].k)
-    problem = Problem(f, ORDERINGS[ordering], distinct_sets(), reduce=reduce)
-    return EVALUATORS[evaluator].why_not_applicable(problem) is None
+    return EVALUATORS[evaluator].why_not_applicable(_problem(ordering, function, reduce)) is None
+
+
+@lru_cache(len(REDUCES))
+def _problem(ordering: str, function: str, reduce: str | None) -> Problem:
+    return Problem(built_once(function, ORDERINGS[ordering].k), ORDERINGS[ordering], distinct_sets(), reduce=reduce)
 
 
 IN_CHUNKS = list(MEMORY_BUDGETS)

@@ -17,7 +17,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -104,9 +104,13 @@ class Result:
     seconds: float
 
 
-def mutants(path: Path) -> Iterator[Mutant]:
-    """Yields every mutant of a file: one changed piece of code. Annotations, texts and errors are not changed."""
-    text = path.read_text(encoding="utf-8")
+def mutants(path: Path) -> list[Mutant]:
+    """Returns every mutant of a file: one changed piece of code. Annotations, texts and errors are not changed."""
+    return _mutants(str(path.relative_to(ROOT)), path.read_text(encoding="utf-8"))
+
+
+@cache
+def _mutants(file: str, text: str) -> list[Mutant]:
     content, lines, starts = text.encode(), text.splitlines(), [0]
     for line in content.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
@@ -114,11 +118,9 @@ def mutants(path: Path) -> Iterator[Mutant]:
     def place(node: ast.AST, new: str) -> Mutant:
         begin, end = starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
         old, code = content[begin:end].decode(), lines[node.lineno - 1].strip()
-        return Mutant(str(path.relative_to(ROOT)), node.lineno, code, begin, end, old, new)
+        return Mutant(file, node.lineno, code, begin, end, old, new)
 
-    for node in _code(ast.parse(text)):
-        for new in _changes(node):
-            yield place(node, new)
+    return [place(node, new) for node in _code(ast.parse(text)) for new in _changes(node)]
 
 
 def _code(node: ast.AST) -> Iterator[ast.AST]:

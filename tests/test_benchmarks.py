@@ -37,6 +37,16 @@ LARGE += (
     "n=3,000",
     "16 sets of 500",
     "256 sets of 50",
+    "over AsGiven, ",
+    "over Canonical, sizes 1 to 100",
+    "1024 sets of 10, 20 permutations",
+    "32 sets of 1000",
+    "exact in the last 4",
+    "n=10,000 k=3",
+    "triples of tanh n=100",
+    "log p of 2 sets of 7",
+    "B=4 n=7 GRU",
+    "B=128 n=10 d=100 H=30 k=2",
 )
 """Rows that take seconds. ``make test`` runs the same code on less, but for one that is ``gather`` against itself; silu
 needs kernels in float32 that no other test does. Of auto's rows it runs a fifth: the laws compare evaluators too."""

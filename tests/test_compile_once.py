@@ -130,8 +130,7 @@ def gradients(outputs, sets, layer):
     return [values, *torch.autograd.grad(values.square().sum(), [sets.values, *parameters])]
 
 
-EVERY_TIME = ("`Tuples(1)`, any module", "`Tuples(2)`, deep `TupleMLP`", "`Canonical`, `GRU`")
-EVERY_TIME += ("`JanossyNetwork` over `Tuples(2)`", "`SelfAttention` with a `bias`")
+EVERY_TIME = ("`Tuples(2)`, deep `TupleMLP`", "`Canonical`, `GRU`", "`SelfAttention` with a `bias`")
 
 
 BY_INDUCTOR = ("`Tuples(2)`, `TupleMLP` of one layer", "`SetEncoder` of `attention_blocks` with `SetNorm`")

@@ -171,12 +171,12 @@ def test_an_undocumented_name_is_found():
             law_documented(thing, ("Shapes",))
 
 
-EXPORTS = ("PaddedNetwork", "export_onnx")
-"""The examples that export a network, as tests/test_export.py does too."""
+SLOW = ("PaddedNetwork", "SetClassifier", "export_onnx")
+"""The examples that export a network, or fit several, as other tests do too."""
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.only_all) if name in EXPORTS else name for name in PUBLIC]
+    "name", [pytest.param(name, marks=pytest.mark.only_all) if name in SLOW else name for name in PUBLIC]
 )
 def test_the_examples_in_docstrings_run(name):
     thing = getattr(PUBLIC[name], name)

@@ -790,12 +790,7 @@ DOORS |= {
 UNTRIED = {"last_epoch", "device", "dtype"}
 """Arguments that torch checks."""
 
-CASES = [
-    pytest.param((door, argument, wrong), id=f"{name}-{argument}-{i}")
-    for name, door in DOORS.items()
-    for argument, values in door.wrong.items()
-    for i, wrong in enumerate(values)
-]
+CASES = [(name, argument) for name, door in DOORS.items() for argument in door.wrong]
 
 
 @pytest.mark.parametrize("name", DOORS)
@@ -808,14 +803,18 @@ def test_what_is_right_passes(name):
     door.call(**door.right())
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_what_is_wrong_gets_one_clear_error(case):
-    door, argument, wrong = case
-    with pytest.raises((TypeError, ValueError)) as caught:
-        door.call(**door.right() | {argument: wrong})
-    message = str(caught.value)
-    assert "expect" in message and "got " in message, message
-    assert len(message) < 500 and message.count("\n") == 0, message
+@pytest.mark.parametrize(("name", "argument"), CASES)
+def test_what_is_wrong_gets_one_clear_error(name, argument):
+    door = DOORS[name]
+    for i, wrong in enumerate(door.wrong[argument]):
+        try:
+            door.call(**door.right() | {argument: wrong})
+        except (TypeError, ValueError) as error:
+            message = str(error)
+        else:
+            message = "no error"
+        assert "expect" in message and "got " in message, (i, wrong, message)
+        assert len(message) < 500 and message.count("\n") == 0, (i, wrong, message)
 
 
 @pytest.mark.parametrize("name", [name for name, door in DOORS.items() if isinstance(door.call, type)])

@@ -21,6 +21,7 @@ def planetoid(tmp_path):
     return tmp_path
 
 
+@pytest.mark.only_all  # a gigabyte; test_kary_neighbours trains the network of an example too
 def test_replace_lstm_aggregation(planetoid, capsys):
     pytest.importorskip("torch_geometric")
     example = runpy.run_path(str(ROOT / "examples" / "replace_lstm_aggregation.py"))

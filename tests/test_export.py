@@ -388,6 +388,7 @@ def test_a_tree_is_exported_for_one_number_of_elements():
         torch.export.export(PaddedNetwork(model), example, dynamic_shapes=dynamic("Bn", "Bn"))
 
 
+@pytest.mark.only_all  # test_torch_export exports a recurrence too
 @float64
 def test_torch_export_with_noise(tmp_path):
     """And from a file."""

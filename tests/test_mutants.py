@@ -29,7 +29,7 @@ FILES = [path for room in ROOMS for path in sorted((ROOT / "src/janossy" / room)
 def test_a_mutant_is_another_program(path):
     content = path.read_bytes()
     before = ast.dump(ast.parse(content))
-    for mutant in list(mutants(path))[::10]:
+    for mutant in mutants(path)[::10]:
         assert content[mutant.begin : mutant.end].decode() == mutant.old
         assert ast.dump(ast.parse(planted(mutant))) != before, mutant
 

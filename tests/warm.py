@@ -68,6 +68,7 @@ class Collected:
         self.failed = self.skipped = False
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        gc.unfreeze()  # functions_of looks through what tests/conftest.py keeps out of garbage collections
         self.items = {item.nodeid: item for item in session.items}
         session.config.pluginmanager.unregister(name="terminalreporter")  # forks would write to its copy of stdout
         self.work(self)

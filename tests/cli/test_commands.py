@@ -233,7 +233,7 @@ def test_values_far_outside_training_are_told(fitted, janossy):
     assert "far outside" not in janossy(*command, "c.csv")[1]
 
 
-def test_help_and_quantiles(janossy):
+def test_help_and_quantiles(janossy, drawn):
     code, stdout, stderr = janossy()
     assert (code, stderr) == (0, "") and "Commands:" in stdout and len(stdout.splitlines()) > 8
     write("new.parquet", {**NEW, "returned": ["$_$" if each else "$" for each in NEW["returned"]]})

@@ -99,8 +99,8 @@ for module, arguments in json.loads(sys.argv[1]):
 FIT = ("fit", "table.csv", "--set-id", "id", "--target", "y", "--out", "model")
 GROUP = ("group", "table.csv", "--set-id", "id", "--out", "sets.parquet")
 BY_RAY = ("predict", ".", "table.csv", "--engine", "ray", "--out", "parts")
-LACKING = [("cli", "typer", FIT), ("cli", "duckdb", GROUP), ("estimators", "sklearn", FIT)]
-MORE = [("cli", module, FIT) for module in ("rich", "jinja2", "matplotlib", "duckdb")]
+LACKING = [("cli", "duckdb", GROUP), ("estimators", "sklearn", FIT)]
+MORE = [("cli", module, FIT) for module in ("typer", "rich", "jinja2", "matplotlib", "duckdb")]
 MORE += [("estimators", module, FIT) for module in ("pyarrow", "safetensors", "msgspec")]
 MORE += [("ray", "ray", BY_RAY)]
 

@@ -41,17 +41,22 @@ WHOLE = ["fit.json", "model.json", "model.safetensors", "report.html"]
     ("place", "times", "written"),
     [
         ("reading", 1, []),
-        ("estimates of cost", 1, []),
         ("the first batch", 1, WHOLE),
-        ("the first batch", 2, []),
-        ("between candidates", 1, WHOLE),
         ("between candidates", 2, []),
-        ("calibration", 1, WHOLE),
-        ("calibration", 2, []),
-        ("judging", 2, []),
         ("saving", 2, []),
         ("report", 1, WHOLE),
-        ("report", 2, WHOLE[:3]),
+        *(
+            pytest.param(*case, marks=pytest.mark.only_all)
+            for case in (
+                ("estimates of cost", 1, []),
+                ("the first batch", 2, []),
+                ("between candidates", 1, WHOLE),
+                ("calibration", 1, WHOLE),
+                ("calibration", 2, []),
+                ("judging", 2, []),
+                ("report", 2, WHOLE[:3]),
+            )
+        ),
     ],
 )
 def test_ctrl_c(place, times, written, janossy, monkeypatch):
@@ -92,7 +97,10 @@ def default_sigterm():
 
 
 @pytest.mark.usefixtures("default_sigterm")
-@pytest.mark.parametrize(("place", "written"), [("reading", []), ("the first batch", WHOLE), ("calibration", WHOLE)])
+@pytest.mark.parametrize(
+    ("place", "written"),
+    [pytest.param("reading", [], marks=pytest.mark.only_all), ("the first batch", WHOLE), ("calibration", WHOLE)],
+)
 def test_sigterm_ends_a_fit_as_ctrl_c_does(place, written, janossy, monkeypatch):
     """With the best so far, what batch systems expect as exit code, and nothing half-written."""
     owner, name = PLACES[place]
@@ -157,10 +165,15 @@ main()
     ("module", "command"),
     [
         ("fitting", (*FIT, "--out", "model")),
-        ("grouping", ("group", "orders.csv", "--set-id", "order", "--out", "sets.parquet")),
-        ("inspecting", ("inspect", "model")),
-        ("predicting", ("predict", "model", "orders.csv", "--out", "out.csv")),
-        ("predicting_parts", ("predict", "model", "orders.csv", "--out", "out")),
+        *(
+            pytest.param(*case, marks=pytest.mark.only_all)
+            for case in (
+                ("grouping", ("group", "orders.csv", "--set-id", "order", "--out", "sets.parquet")),
+                ("inspecting", ("inspect", "model")),
+                ("predicting", ("predict", "model", "orders.csv", "--out", "out.csv")),
+                ("predicting_parts", ("predict", "model", "orders.csv", "--out", "out")),
+            )
+        ),
     ],
 )
 def test_ctrl_c_while_modules_load_is_left_to_the_system(module, command, tmp_path):
@@ -205,7 +218,7 @@ def test_an_interrupt_before_anything_was_trained_leaves_nothing(janossy, monkey
 
 
 @pytest.mark.parametrize("name", ["read", "group"])
-def test_a_signal_while_duckdb_reads_is_a_keyboard_interrupt(name, tmp_path):
+def test_a_signal_while_duckdb_reads_is_a_keyboard_interrupt(name, tmp_path, request):
     """DuckDB and Arrow turn some into errors of their own: 36 of 229 did before they were turned back."""
     file, out = tmp_path / "orders.csv", tmp_path / "sets.parquet"
     file.write_text("order,item\n" + "".join(f"{row // 3},{row % 7}\n" for row in range(600)))
@@ -225,7 +238,7 @@ def test_a_signal_while_duckdb_reads_is_a_keyboard_interrupt(name, tmp_path):
     random, ended = np.random.default_rng(0), []
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
-        for _ in range(60):
+        for _ in range(60 if request.config.option.all else 15):
             try:
                 signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-5, seconds))
                 work()

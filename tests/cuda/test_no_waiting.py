@@ -68,6 +68,7 @@ def step(layer, sets):
 
 @pytest.mark.parametrize("sizes", [(4, 4), (3, 0, 4)], ids=str)
 @pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.cover(1)
 def test_a_step_waits_for_nothing_and_on_equal_sizes_sends_nothing(name, sizes, launched):
     torch.manual_seed(0)
     build, orderings, evaluate, kernels = LAYERS[name]

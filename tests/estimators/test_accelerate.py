@@ -14,6 +14,8 @@ from pyarrow import parquet
 
 ROOT = Path(__file__).parents[2]
 
+pytestmark = pytest.mark.only_all  # test_processes.py starts two processes, and reads the variables of each launcher
+
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory):

@@ -85,7 +85,7 @@ def test_packed_equals_gather(kind, shape, H):
 @pytest.mark.parametrize("kind", KINDS)
 def test_shared_prefixes_equal_gather(kind, shape, H):
     f = kind(D, H, **shape)
-    for sets in (distinct_sets((3, 0, 5, 1, 4)), tied_sets((3, 0, 5, 1, 4))):
+    for sets in (distinct_sets((3, 0, 4, 1)), tied_sets((3, 0, 4, 1))):
         for orderings in (AllPermutations(), Tuples(1), Tuples(3)):
             for evaluator in (SharedPrefixes(), SharedPrefixes(merge_equal=True), (SharedPrefixes(), 9000)):
                 law_parity(*layers(f, orderings, evaluator, Gather()), sets)

@@ -202,7 +202,7 @@ def test_many_at_once():
 
 
 @pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("length", [1, 6, 13])
+@pytest.mark.parametrize("length", [1, pytest.param(6, marks=pytest.mark.only_all), 13])
 @pytest.mark.cover(1)
 def test_compiled(length, masked):
     torch.compiler.reset()

@@ -555,7 +555,7 @@ def test_these_tolerances_tell_sets_apart():
 )
 def test_when_a_set_stops_does_not_depend_on_its_batch_mates(orderings, block):
     net, sets = network(orderings), distinct_sets((5, 1, 2, 4, 4, 6, 3, 3, 0))
-    for tolerance in torch.logspace(-3.5, -1, 6).tolist():
+    for tolerance in torch.logspace(-3.5, -1, 4).tolist():
         together = predict(net, sets, 60, tolerance=tolerance, block=block, seed=1)
         for b in range(len(sets)):
             alone = predict(net, sets[[b]], 60, tolerance=tolerance, block=block, seed=1)

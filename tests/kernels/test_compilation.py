@@ -117,7 +117,7 @@ def test_another_process_compiles(tmp_path, monkeypatch):
     np.testing.assert_array_equal(x, 3 * np.ones(3))
 
 
-def test_what_cannot_be_compiled_apart_is_compiled_here(tmp_path, monkeypatch, caplog):
+def test_what_cannot_be_compiled_apart_is_compiled_here(tmp_path, monkeypatch):
     """A process that fails, or none."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("JANOSSY_KERNELS", "background")

@@ -290,7 +290,7 @@ def test_vmap_of_the_tree(increasing):
     torch.testing.assert_close(torch.func.vmap(slope)(z), torch.stack([slope(x) for x in z]))
 
 
-@both_kinds
+@pytest.mark.parametrize("increasing", [False, pytest.param(True, marks=pytest.mark.only_all)])
 def test_compiled_tree(increasing):
     f = tree(increasing)
     torch.compiler.reset()

@@ -154,7 +154,7 @@ def test_what_cannot_be_enumerated_is_an_error(poison, message):
 
 def test_a_large_set_with_units_of_different_ranges():
     """Against the torch operations, which share no code with the kernels but the bounds."""
-    sizes = (700, 10, 300)
+    sizes = (250, 10, 120)
     p = draw(sizes, 3, 9, dtype=np.float32) * np.logspace(-2, 1, 9, dtype=np.float32)
     out, slopes = series_means(p, offsets_of(sizes), False, "tanh", 1e-6, CHEAPER, True, 2)
     x = torch.from_numpy(p).double().requires_grad_()

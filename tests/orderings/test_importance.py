@@ -123,10 +123,11 @@ def test_row_weights_are_those_of_brute_force(k, weights, uniform):
 @pytest.mark.parametrize("k", [1, 2, 3, None])
 @pytest.mark.cover(1)
 def test_exactly_unbiased(k, n):
-    law_exactly_unbiased(ImportanceSampled(60_000, k=k, weights=norm, uniform=0.1), n)
+    num = 60_000 if n == 5 else 5000
+    law_exactly_unbiased(ImportanceSampled(num, k=k, weights=norm, uniform=0.1), n)
     if n > 1:
         with pytest.raises(AssertionError, match="not close"):
-            law_exactly_unbiased(Unweighed(60_000, k=k, weights=norm, uniform=0.1), n)
+            law_exactly_unbiased(Unweighed(num, k=k, weights=norm, uniform=0.1), n)
 
 
 @pytest.mark.statistical
@@ -217,7 +218,7 @@ def test_squared_norms_alone_gain_nothing_for_the_identity_and_norms_are_best():
 
 @pytest.mark.parametrize("uniform", [0.01, 0.1, 0.5])
 def test_uniform_bounds_the_weights(uniform):
-    weights = ImportanceSampled(5000, k=1, uniform=uniform).enumerate(heavy_tailed_sets()).buckets[0].weights
+    weights = ImportanceSampled(1000, k=1, uniform=uniform).enumerate(heavy_tailed_sets()).buckets[0].weights
     assert 0.5 / uniform < weights.max() <= 1 / uniform + 1e-9
 
 
@@ -241,7 +242,7 @@ def test_huge_ratios_of_weights(case, uniform):
     if uniform == 0 and 0.0 in HUGE[case]:
         return
     for k in (1, 2, None):
-        orderings = ImportanceSampled(2000, k=k, weights=given_weights(HUGE[case]), uniform=uniform)
+        orderings = ImportanceSampled(500, k=k, weights=given_weights(HUGE[case]), uniform=uniform)
         law_row_weights(orderings, distinct_sets((n,)), rtol=1e-11)
 
 

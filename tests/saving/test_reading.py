@@ -137,8 +137,8 @@ DESCRIPTIONS = {
     "a thousand million layers": (with_f("GRU", **GRU_OF | {"num_layers": 10**9}), "GRU with more tensors than 6"),
     "many layers": (with_f("GRU", **GRU_OF | {"num_layers": 7}), "GRU with more tensors than 6 tensors"),
     "more layers than there are": (with_f("GRU", **GRU_OF | {"num_layers": 2}), "GRU with more tensors than 6 tensors"),
-    "a million widths": (
-        with_f("TupleMLP", k=2, in_features=2, hidden_features=[1] * 10**6, out_features=None, activation="tanh"),
+    "a hundred thousand widths": (
+        with_f("TupleMLP", k=2, in_features=2, hidden_features=[1] * 10**5, out_features=None, activation="tanh"),
         "Linear with more tensors than 6 tensors",
     ),
     "many products": (

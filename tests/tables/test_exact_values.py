@@ -30,7 +30,7 @@ IDS = [LARGE + row // 3 for row in range(300)]
 
 def test_random_tables_are_those_of_plain_python(tmp_path):
     with one_database():
-        for seed in range(100):
+        for seed in range(40):
             check(seed, tmp_path)
 
 
