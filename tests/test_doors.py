@@ -60,6 +60,7 @@ from janossy.nn import (
     ColumnEmbedding,
     ConcatenatedElements,
     InducedAttention,
+    InnerSets,
     PowerMean,
     Quantile,
     Readout,
@@ -293,6 +294,7 @@ DOORS = {
     "BesidePooled": Door(
         BesidePooled, lambda: {"pooling": pooling()}, {"pooling": (None, 3, GRU(D, 4), JanossyPooling)}
     ),
+    "InnerSets": Door(InnerSets, lambda: {"inner": nn.Identity()}, {"inner": (*MODULE, JanossyPooling)}),
     "AppendSize": Door(AppendSize, dict, {"largest_size": (-1, 2.5, True, "3", nan, torch.tensor(3))}),
     "SetNorm": Door(SetNorm, lambda: {"in_features": 4}, {"in_features": COUNT, "eps": (*NUMBER, -1.0, 0, nan)}),
     "Residual": Door(
@@ -335,6 +337,7 @@ DOORS = {
             ),
             "by_category": FLAG,
             "coded": (3, [3], [[0, 1.0]], [[2, [0.0, 1.0]]], [[0, [0.0, 1.0, 1.0]]], [[0, [nan, 1.0]]]),
+            "num_unread": (-1, 2.5, True, "3", nan),
         },
     ),
     "Readout": Door(

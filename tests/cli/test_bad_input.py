@@ -235,7 +235,8 @@ def refused(run: tuple[int, str, str], says: str) -> None:
         (("--drop", "cost"), "no column 'cost', which --drop names"),
         (("--numeric", "item"), "t.csv, row 1: column 'item' is numeric, but here the text"),
         (("--target", "order"), "--set-id and --target both name 'order'. Leave one out."),
-        (("--set-id", "order", "--set-id", "item", "--drop", "item"), "--set-id and --drop both name 'item'."),
+        (("--set-id", "order+item", "--drop", "item"), "--set-id and --drop both name 'item'."),
+        (("--set-id", "order", "--set-id", "item", "--drop", "item"), "--drop and --set-id both name 'item'."),
         (
             ("--target", "total", "--target", "item"),
             "t.csv: several targets must be numbers, and 'item' holds string. --task classification takes several",

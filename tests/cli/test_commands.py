@@ -363,7 +363,7 @@ def test_ids_are_as_the_table_has_them(name, ids, expected, fitted, janossy):
 
 
 def test_ids_of_several_columns_and_of_several_files(fitted, janossy):
-    model, both = fitted["total"], ("--set-id", "run", "--set-id", "event")
+    model, both = fitted["total"], ("--set-id", "run+event")
     ids = {"run": pa.array([2, 1, 2], pa.int8()), "event": ["b", "b", "1"]}
     found = ids_of("t.parquet", ids, *both, model=model)
     assert found.to_pydict() == {"run": [2, 1, 2], "event": ["b", "b", "1"]} and found["run"].type == pa.int8()

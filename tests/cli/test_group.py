@@ -42,7 +42,7 @@ def test_the_sets_are_those_of_as_sets(tmp_path_factory, ids, batch, group, pair
         patch.setattr(grouping, "GROUP", group)
         num = grouping.group(files, set_id, ["y"], folder / "out.parquet")
     grouped = parquet.read_table(folder / "out.parquet")
-    expected, y = as_sets(table, "y", set_id=set_id)
+    expected, y = as_sets(table, "y", set_id="+".join(set_id))
     listed = [tuple(row[name] for name in set_id) for row in grouped.select(set_id).to_pylist()]
     known = [row if pairs else (row,) for row in expected.ids.tolist()]
     assert num == len(grouped) == len(expected) and listed == sorted(known)

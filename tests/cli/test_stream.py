@@ -55,7 +55,8 @@ def test_groups_and_weights(janossy, stream):
     table["shop"] = [order // 8 for order in table["order"]]
     table["w"] = [1.0 + order % 3 for order in table["order"]]
     write("rows.parquet", table)
-    command = [*FIT[not stream :], "--set-id", "shop", "--groups", "shop", "--weight", "w", "--max-epochs", "2"]
+    command = ["order+shop" if word == "order" else word for word in FIT[not stream :]]
+    command += ["--groups", "shop", "--weight", "w", "--max-epochs", "2"]
     code, out, err = janossy("fit", "rows.parquet", *command, "--out", "model")
     assert (code, err) == (0, "") and "shop" not in out.partition("target")[0] and " w " not in out
     record = json.loads(Path("model/fit.json").read_text())

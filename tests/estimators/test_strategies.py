@@ -2,13 +2,14 @@
 
 import json
 import math
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from math import perm
 
 import pytest
 import torch
 
 from janossy import Ragged, predict
+from janossy.estimators.nested import build_nested
 from janossy.estimators.strategies import AMOUNTS, STRATEGIES, Settings, build_network, pair_features, settings_of
 from janossy.tables.layout import Layout
 from tests.laws import close
@@ -124,11 +125,17 @@ def test_no_setting_is_without_effect():
         "num_seeds": 3,
         "features": {"products": [2]},
         "amounts": "log",
+        "inner": "sum",
     }
     assert set(changes) == {setting.name for setting in fields(Settings)}
     knots = tuple(2.0**j for j in range(17))
     values = {"quantiles": (knots,), "values": ((1.0, 2.0, 3.0),)}
     columns = Layout((3,), 1, means=(1.0,), scales=(1.0,), smallest=(0.01,), periods=(0.0,), **values)
+    nested = [
+        repr(build_nested("k1", replace(columns, inner=True), columns, 1, inner=name))
+        for name in (Settings.inner, changes.pop("inner"))
+    ]
+    assert nested[0] != nested[1]
     del changes["amounts"]
     forms = [build_network("k1", columns, columns, 1, amounts=amounts) for amounts in AMOUNTS]
     assert len({repr(each.h) for each in forms}) == len({repr(each.rho) for each in forms}) == len(AMOUNTS) == 5

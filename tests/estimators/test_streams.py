@@ -298,7 +298,7 @@ def test_files_that_are_refused(tmp_path, files, options, message):
 def test_ids_may_overlap_where_no_set_is_in_two_files(tmp_path):
     write(tmp_path / "0.parquet", {"i": [1, 1, 5], "j": ["a", "b", "a"], "x": [1, 2, 3]}, 2)
     write(tmp_path / "1.parquet", {"i": [1, 4, 6], "j": ["c", "a", "a"], "x": [1, 2, 3]}, 2)
-    assert len(SetStream(tmp_path, set_id=["i", "j"])) == 6
+    assert len(SetStream(tmp_path, set_id="i+j")) == 6
 
 
 def test_files_that_are_no_parquet(tmp_path):

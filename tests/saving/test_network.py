@@ -194,8 +194,8 @@ def test_every_part_is_tested():
     nets += [JanossyNetwork(pooling=JanossyPooling(f, Tuples(1)), encoder=set_layer("encoder_of_seeds"))]
     text = json.dumps([describe(net) for net in nets])
     # AttentionMean is saved by tests/estimators/test_strategies.py, statistics by tests/nn/test_statistics.py, the
-    # reductions by tests/nn/test_own_reductions.py.
-    elsewhere = {"AttentionMean", "PowerMean", "Quantile", "SoftmaxMean", *statistics.__all__}
+    # reductions by tests/nn/test_own_reductions.py, InnerSets by tests/nn/test_inner_sets.py.
+    elsewhere = {"AttentionMean", "InnerSets", "PowerMean", "Quantile", "SoftmaxMean", *statistics.__all__}
     assert {name for name in KINDS if "." not in name and f'"part": "{name}"' not in text} <= elsewhere
     assert len(NAMES) == len(KINDS)
 

@@ -211,7 +211,7 @@ def check(seed: int, folder: Path, counts: Counter[str] | None = None, every: bo
             continue  # pandas has turned these into floats
         if not doors.through(door, 1.0 if door == "Arrow" else 0.15):
             continue
-        sets = as_sets(frame(), set_id=names, categorical=["code"] if rng.random() < 0.5 else ())
+        sets = as_sets(frame(), set_id="+".join(names), categorical=["code"] if rng.random() < 0.5 else ())
         check_sets(sets, expected, values, door, True)
     if doors.through("lists of rows", 0.2):
         check_lists(rng, table, values)
@@ -231,7 +231,7 @@ def check_missing_ids(rng: random.Random, table: pa.Table, names: list[str], fol
     with ipc.new_file(str(file), lacking.schema) as writer:
         writer.write_table(lacking)
     doors: list[Callable[[], Any]] = [
-        lambda: as_sets(lacking, set_id=names),
+        lambda: as_sets(lacking, set_id="+".join(names)),
         lambda: sets_to_fit([file], Recipe(set_id=tuple(names))),
     ]
     if not any(mark in str(table.schema) for mark in ("halffloat", "decimal256", "duration")):
@@ -295,8 +295,8 @@ def check_files(
     out = folder / "sets.parquet"
     out.unlink(missing_ok=True)
     grouping.group([str(file)], names, [], out)
-    check_sets(as_sets(parquet.read_table(out), set_id=names), expected, values, "group", False)
-    stream = SetStream(out, set_id=names)
+    check_sets(as_sets(parquet.read_table(out), set_id="+".join(names)), expected, values, "group", False)
+    stream = SetStream(out, set_id="+".join(names))
     for i in range(len(stream.pieces)):
         check_sets(stream.read(i, ids=True).sets, expected, values, "stream", False)
 
@@ -305,7 +305,7 @@ def check_predictions(rng: random.Random, table: pa.Table, names: list[str], val
     """A model of some rows, asked for all: known values have the codes of training, and new ones are unknown."""
     learnt = sorted(rng.sample(range(len(table)), rng.randint(1, len(table))))
     with warnings.catch_warnings(action="ignore"):
-        sets = as_sets(without_views(table).take(pa.array(learnt)), set_id=names, categorical="code")
+        sets = as_sets(without_views(table).take(pa.array(learnt)), set_id="+".join(names), categorical="code")
         encoder = TableEncoder().fit(sets)
         codes = dict(zip(learnt_keys(sets, values), coded(encoder, sets), strict=True))
         file = folder / "new.arrow"
@@ -365,7 +365,7 @@ def check_targets(
     values = keys(of_set)
     with warnings.catch_warnings(action="ignore"):
         if of_target not in ROUNDED:
-            same_partition(as_sets(whole, "target", set_id=names)[1].tolist(), values, "as_sets: targets")
+            same_partition(as_sets(whole, "target", set_id="+".join(names))[1].tolist(), values, "as_sets: targets")
         file = folder / "targets.arrow"
         with ipc.new_file(str(file), whole.schema) as writer:
             writer.write_table(whole)

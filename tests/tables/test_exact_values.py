@@ -104,7 +104,7 @@ def test_a_column_of_the_sets_differs_where_floats_do_not():
 
 def test_ids_that_compare_equal_are_one_set():
     assert as_sets({"id": [0.0, -0.0, 1.0], "x": [1, 2, 3]}, set_id="id").sizes.tolist() == [2, 1]
-    many = as_sets({"a": [0.0, -0.0], "b": ["x", "x"], "x": [1, 2]}, set_id=["a", "b"])
+    many = as_sets({"a": [0.0, -0.0], "b": ["x", "x"], "x": [1, 2]}, set_id="a+b")
     assert many.sizes.tolist() == [2]
 
 
@@ -155,7 +155,7 @@ def test_a_series_named_as_the_ids_goes_by_id():
     assert as_sets(long, y.rename_axis(None), set_id="id")[1].tolist() == [0, 10, 20, 30]  # counts the rows
     pairs = long.assign(run=[1, 1, 2, 2])
     turned = pd.Series([1, 2, 3, 4], pd.MultiIndex.from_tuples([(0, 2), (2, 2), (1, 1), (3, 1)], names=["id", "run"]))
-    assert as_sets(pairs, turned, set_id=["run", "id"])[1].tolist() == [4, 3, 2, 1]
+    assert as_sets(pairs, turned, set_id="run+id")[1].tolist() == [4, 3, 2, 1]
     indexed = long.set_index("id")
     assert as_sets(indexed, pd.Series([1, 2, 3, 4], indexed.index), set_id="id")[1].tolist() == [1, 2, 3, 4]
 

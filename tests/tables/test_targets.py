@@ -127,35 +127,35 @@ def test_ids_of_several_columns(form, ids, data):
     told = data.draw(st.permutations([*order, (9, "z")]))
     y = [len(told) - told.index(each) for each in told]
     with warnings.catch_warnings(action="ignore"):
-        sets, found = as_sets(long, SEVERAL[form](told, y), set_id=["run", "event"])
+        sets, found = as_sets(long, SEVERAL[form](told, y), set_id="run+event")
     assert list(sets.elements) == ["x"] and sets.ids.tolist() == [*order, (9, "z")]
     assert found.tolist() == [y[told.index(each)] for each in sets.ids]
     for each, name in zip(sets, sets.ids, strict=True):
         assert each.ids.tolist() == [name]
         assert each.elements["x"].values.tolist() == [i for i in x if ids[i] == name]
-    again = GroupRows(["run", "event"]).fit_transform(pd.DataFrame(long).set_index(["run", "event"]))
+    again = GroupRows("run+event").fit_transform(pd.DataFrame(long).set_index(["run", "event"]))
     assert again.ids.tolist() == order and again.sizes.tolist() == sets.sizes.tolist()[:-1]
     rows = pl.DataFrame(long).group_by("run", "event", maintain_order=True).agg("x")
-    of_rows = as_sets(rows, set_id=["run", "event"])
+    of_rows = as_sets(rows, set_id="run+event")
     assert of_rows.ids.tolist() == order and of_rows.elements["x"].values.tolist() == sets.elements["x"].values.tolist()
 
 
 def test_what_is_wrong_with_ids_of_several_columns():
     long = {"run": [1, 1, 2], "event": ["a", "a", None], "x": [1.0, 2.0, 3.0], "y": [0, 1, 1]}
     with pytest.raises(ValueError, match=r"set_id='event' expects an id in every row; got none in row 2\."):
-        as_sets(long, set_id=["run", "event"])
+        as_sets(long, set_id="run+event")
     long["event"] = ["a", "a", "b"]
     with pytest.raises(ValueError, match=r"set_id expects the name of a column; got 'evnt'\."):
-        as_sets(long, set_id=["run", "evnt"])
+        as_sets(long, set_id="run+evnt")
     with pytest.raises(ValueError, match=r"got 0 in row 0 and 1 in row 1, both of set \(1, a\)\."):
-        as_sets(long, "y", set_id=["run", "event"])
+        as_sets(long, "y", set_id="run+event")
     with pytest.raises(ValueError, match=r"got none for set \(2, b\)\."):
-        as_sets(long, {(1, "a"): 1}, set_id=["run", "event"])
+        as_sets(long, {(1, "a"): 1}, set_id="run+event")
     lists = {"run": [1, 1], "event": ["a", "a"], "x": [[1.0], [2.0]]}
     with pytest.raises(
-        ValueError, match=r"set_id=\['run', 'event'\] expects a different id .* got \(1, a\) twice, first in row 0"
+        ValueError, match=r"set_id='run\+event' expects a different id .* got \(1, a\) twice, first in row 0"
     ):
-        as_sets(lists, set_id=["run", "event"])
+        as_sets(lists, set_id="run+event")
 
 
 def test_long_decimals_as_targets_are_said_or_stay_apart(tmp_path):

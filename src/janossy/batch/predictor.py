@@ -82,6 +82,11 @@ class SetPredictor:
         object.__setattr__(self, "model", str(Path(self.model).absolute()))
         object.__setattr__(self, "digest", _digest(str(self.model)))
         loaded = self._loaded
+        if loaded.encoder.inner:
+            raise ValueError(
+                "SetPredictor expects a model of sets, one row per set; got one of sets of sets. Predict with the "
+                "estimator, or with janossy predict and a file as --out."
+            )
         if self.targets and len(self.targets) != num_target_names(loaded):
             raise ValueError(
                 f"SetPredictor expects a name for each of {num_target_names(loaded)} targets; got {self.targets}. "

@@ -32,6 +32,17 @@ def names(listed: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in cells if name))
 
 
+def levels(set_id: Sequence[str]) -> tuple[str, ...]:
+    """Returns the id of sets, and that of inner sets if there is one. Raises: BadArgument for more."""
+    ids = tuple(dict.fromkeys(set_id))
+    if len(ids) > 2:
+        raise BadArgument(
+            f"--set-id expects one id, or two for sets of sets; got {', '.join(ids)}. If their values together "
+            f"identify a set, write --set-id {'+'.join(ids)}."
+        )
+    return ids
+
+
 Decimal = Annotated[str, typer.Option(metavar="MARK", help="The decimal mark in CSV files: a point or a comma.")]
 Thousands = Annotated[
     str,

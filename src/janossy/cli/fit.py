@@ -1,5 +1,6 @@
 """janossy fit: from tables to a trained model."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,6 +17,7 @@ from janossy.cli.arguments import (
     check_new,
     check_tables,
     dialect,
+    levels,
     names,
     places,
     seconds,
@@ -74,8 +76,9 @@ def fit(
         list[str],
         typer.Option(
             metavar="COL",
-            help="The column that says which set a row belongs to. Repeat the option if several columns say so "
-            "together. Not needed if a row is a whole set.",
+            help="The column that says which set a row belongs to. Two options are for sets of sets, such as orders of "
+            "customers, the outer id first. A plus joins columns that say so together, as in run+event. "
+            "Not needed if a row is a whole set.",
             show_default=False,
         ),
     ] = [],  # noqa: B006
@@ -263,7 +266,8 @@ def fit(
         raise BadArgument("--ordinal expects one --target; fit several one by one.")
     if ordinal:
         task = "classification"
-    columns = [tuple(dict.fromkeys(each)) for each in (set_id, target)]
+    set_ids = levels(set_id)
+    columns = [set_ids[:1], tuple(dict.fromkeys(target))]
     columns += [names(each) for each in (set_columns, numeric, categorical, drop)]
     with loading():
         load_torch()
@@ -272,7 +276,8 @@ def fit(
 
     how = dialect(decimal, thousands, delimiter, null_values, encoding, list_separator, sheet)
     columns.append(how.spelling.null_values)
-    recipe = Recipe(*columns, *((() if name is None else (name,)) for name in (weight, groups, event)))
+    columns += [() if name is None else (name,) for name in (weight, groups, event)]
+    recipe = replace(Recipe(*columns), inner_id=set_ids[1:])
     fit(Request(tuple(files), recipe, out, task, balanced, settings, stream, how, drop_ids, of_numbers, ordinal))
 
 

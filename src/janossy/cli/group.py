@@ -5,7 +5,18 @@ from typing import Annotated
 
 import typer
 
-from janossy.cli.arguments import Decimal, Delimiter, Encoding, NullValues, Sheet, Thousands, check_new, dialect, names
+from janossy.cli.arguments import (
+    Decimal,
+    Delimiter,
+    Encoding,
+    NullValues,
+    Sheet,
+    Thousands,
+    check_new,
+    dialect,
+    levels,
+    names,
+)
 from janossy.cli.door import loading
 from janossy.cli.errors import BadArgument
 
@@ -24,8 +35,8 @@ def group(
         list[str],
         typer.Option(
             metavar="COL",
-            help="The column that says which set a row belongs to. Repeat the option if several columns say so "
-            "together.",
+            help="The column that says which set a row belongs to. A plus joins columns that say so together, as in "
+            "run+event.",
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="SETS.parquet", help="The file to write. It must not exist yet.")],
@@ -62,12 +73,17 @@ def group(
     if out.suffix != ".parquet":
         raise BadArgument(f"--out expects a file in .parquet; got {out}.")
     check_new(out)
-    of_sets = names(set_columns)
-    if twice := set(of_sets) & set(set_id):
+    of_sets, ids = names(set_columns), levels(set_id)
+    if len(ids) > 1:
+        raise BadArgument(
+            f"--set-id expects one id, as sets of sets are not grouped; got {', '.join(ids)}. If their values together "
+            f"identify a set, write --set-id {'+'.join(ids)}."
+        )
+    if twice := set(of_sets) & set(ids):
         raise BadArgument(f"--set-id and --set-columns both name {min(twice)!r}. Leave one out.")
     with loading():
         from janossy.cli.workflow.grouping import group
 
     how = dialect(decimal, thousands, delimiter, null_values, encoding, "", sheet)
-    num_sets = group(tables, tuple(dict.fromkeys(set_id)), of_sets, out, memory, how, print)
+    num_sets = group(tables, ids, of_sets, out, memory, how, print)
     print(f"wrote {out}: {num_sets:,} sets")

@@ -17,6 +17,7 @@ from janossy.cli.arguments import (
     check_new,
     check_tables,
     dialect,
+    levels,
     places,
 )
 from janossy.cli.door import load_torch, loading
@@ -50,8 +51,9 @@ def predict(
         list[str],
         typer.Option(
             metavar="COL",
-            help="The column that says which set a row belongs to. Repeat the option if several columns say so "
-            "together. By default, the columns of training.",
+            help="The column that says which set a row belongs to. Two options are for sets of sets, such as orders of "
+            "customers, the outer id first. A plus joins columns that say so together, as in run+event. "
+            "By default, the columns of training. If --out is a folder: the columns to write beside the predictions.",
             show_default=False,
         ),
     ] = [],  # noqa: B006
@@ -100,7 +102,7 @@ def predict(
     Probabilities of the classes are written too, and how much random orders matter. If the tables hold the target, the
     score is printed. A folder as --out is for many files; no score is printed for it.
     """
-    ids, files = tuple(dict.fromkeys(set_id)), places(tables)
+    files = places(tables)
     if not out.suffix:
         if mark_far:
             raise BadArgument(f"--mark-far expects an --out that is a file; got {out}.")
@@ -109,12 +111,13 @@ def predict(
             load_torch()
             from janossy.cli.workflow.predicting_parts import predict_parts
 
-        predict_parts(model, files, out, ids, num_permutations, engine, workers)
+        predict_parts(model, files, out, tuple(dict.fromkeys(set_id)), num_permutations, engine, workers)
         return
     if engine != "local" or workers > 1:
         raise BadArgument(f"--engine and --workers expect an --out that is a folder; got {out}.")
     if out.suffix not in ENDINGS:
         raise BadArgument(f"--out expects a file in {', '.join(ENDINGS)}, or a folder; got {out}.")
+    ids = levels(set_id)
     check_model(model)
     check_tables(files)
     check_new(out)

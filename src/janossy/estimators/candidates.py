@@ -9,8 +9,9 @@ from torch import nn
 from janossy.estimators.classical.choosing import has_more_than_compact
 from janossy.estimators.classical.learners import ClassicalLearner, classical_settings
 from janossy.estimators.classical.paths import LEARNERS
+from janossy.estimators.nested import build_nested
 from janossy.estimators.networks import check_set_network, drawn_in_training, seconds_of
-from janossy.estimators.strategies import STRATEGIES, Settings, build_network, settings_of
+from janossy.estimators.strategies import FLAT, STRATEGIES, Settings, build_network, settings_of
 from janossy.estimators.suited import suited
 from janossy.nn.modes import untouched
 from janossy.orderings.contract import Orderings
@@ -67,7 +68,7 @@ class Candidate:
     @property
     def variants(self) -> list["Candidate"]:
         """The candidate and, for exact pairs or triples, the one that predicts from samples if all take too long."""
-        drawn = self.strategy in DRAWN and "exact" not in self.settings
+        drawn = self.strategy in DRAWN and not {"exact", "inner"} & self.settings.keys()
         return [self, replace(self, settings={**self.settings, "exact": False})] if drawn else [self]
 
     def suited(self, num_sets: int, mean_size: float) -> "Candidate":
@@ -80,6 +81,8 @@ class Candidate:
         """Returns a network with random weights, or a classical learner before its fit."""
         if self.classical:
             return ClassicalLearner(self.strategy, (element_layout, context_layout), num_outputs, self.settings)
+        if self.factory is None and element_layout.inner and self.settings.get("inner") != FLAT:
+            return build_nested(self.strategy, element_layout, context_layout, num_outputs, **self.settings)
         if self.factory is None:
             return build_network(self.strategy, element_layout, context_layout, num_outputs, **self.settings)
         network = self.factory(element_layout, context_layout, num_outputs)
@@ -131,13 +134,36 @@ AUTO = (
 """The candidates of ``strategy="auto"``: first those that take a second or two, then those that are best most often."""
 
 
-def candidates(strategy: Any) -> list[Candidate]:
-    """Returns the candidates that a ``strategy`` stands for.
+AUTO_NESTED = (
+    Candidate("linear"),
+    Candidate("forest", {"compact": True, "extra": True}),
+    Candidate("forest", {"compact": True}),
+    Candidate("trees", {"compact": True}),
+    Candidate("k1"),
+    Candidate("trees"),
+    Candidate("max", {"inner": "sum"}),
+    Candidate("attention"),
+    Candidate("k1", {"inner": FLAT}),
+    Candidate("k1", {"amounts": "log"}),
+    Candidate("k1", {"inner": "k2+features"}),
+    Candidate("max", {"inner": "max"}),
+    Candidate("sum", {"inner": "sum"}),
+    Candidate("set-transformer"),
+    Candidate("k1", {"inner": "set-transformer"}),
+    Candidate("k2+features"),
+    Candidate("k1", {"width": 128, "depth": 3, "readout_depth": 2}),
+    Candidate("k1", {"inner": "attention"}),
+)
+"""The candidates of ``strategy="auto"`` for sets of sets, in the same order."""
+
+
+def candidates(strategy: Any, nested: bool = False) -> list[Candidate]:
+    """Returns the candidates that a ``strategy`` stands for; ``nested`` is True for sets of sets.
 
     Raises: TypeError or ValueError for anything that is not a strategy.
     """
     if isinstance(strategy, str) and strategy == "auto":
-        return list(AUTO)
+        return list(AUTO_NESTED if nested else AUTO)
     if isinstance(strategy, str):
         _check_settings(strategy, {})
         return [Candidate(strategy)]
@@ -154,7 +180,7 @@ def candidates(strategy: Any) -> list[Candidate]:
     if callable(strategy):
         return [Candidate(getattr(strategy, "__name__", type(strategy).__name__), {}, strategy)]
     if isinstance(strategy, Sequence) and len(strategy):
-        return [candidate for one in strategy for candidate in candidates(one)]
+        return [candidate for one in strategy for candidate in candidates(one, nested)]
     raise TypeError(
         f"strategy expects 'auto', one of {', '.join(map(repr, NAMES))}, a dict of settings, a function that "
         f"returns a JanossyNetwork, or a list of these; got {strategy!r}."

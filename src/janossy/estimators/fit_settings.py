@@ -90,12 +90,18 @@ class FitSettings(BaseEstimator):
             self.patience,
         )
 
-    def _candidates(self, several: bool = False) -> list[Candidate]:
+    def _candidates(self, several: bool = False, nested: bool = False) -> list[Candidate]:
         """Returns the candidates of the strategy, without classical learners if they do not minimise the loss.
 
-        ``several``: True for several classes per set. Raises: ValueError if no candidate remains.
+        ``several``: True for several classes per set. ``nested``: True for sets of sets.
+        Raises: ValueError if no candidate remains.
         """
-        tried, settings = candidates(self.strategy), self.get_params(deep=False)
+        tried, settings = candidates(self.strategy, nested), self.get_params(deep=False)
+        if not nested and any("inner" in each.settings for each in tried):
+            raise ValueError(
+                f"{type(self).__name__} expects the setting inner for sets of sets only; got sets without inner sets. "
+                "Leave it out."
+            )
         loss = settings.get("loss", "squared_error")
         reasons = {f"loss={loss!r}": loss != "squared_error", "ordinal=True": settings.get("ordinal", False)}
         why = next((name for name, applies in reasons.items() if applies), "several classes per set" * several)

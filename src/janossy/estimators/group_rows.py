@@ -31,7 +31,7 @@ class GroupRows(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
     The transformer does not see y, and would read a target in the table as a column of elements. Name it in ``drop``.
 
     Args:
-        set_id: the column that identifies the set of a row, or a list of columns whose values together identify it.
+        set_id: the column that identifies the set of a row, or another form that ``as_sets`` takes.
         set_columns: the columns that are constant in each set, and belong to the set.
         numeric, categorical: columns whose kind differs from their dtype.
         drop: columns to leave out, such as the target.

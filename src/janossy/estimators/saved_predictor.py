@@ -14,7 +14,7 @@ from janossy.estimators.description import Saved, SavedClassifier, checked
 from janossy.estimators.ensemble import Ensemble
 from janossy.estimators.predictor import AnyPredictor, ClassPredictor, NumberPredictor
 from janossy.estimators.tasks import Classification, Regression
-from janossy.nn import ColumnEmbedding, Readout
+from janossy.nn import ColumnEmbedding, InnerSets, Readout, SetEncoder
 from janossy.nn.network import JanossyNetwork
 from janossy.nn.statistics import ContextColumns, StatisticsNetwork
 from janossy.saving import SavedModelError, read_model, rebuild
@@ -88,14 +88,17 @@ def _check_fits(network: JanossyNetwork | StatisticsNetwork, layout: Layout, con
     if isinstance(network, StatisticsNetwork):
         _check_statistics(network, layout, context, num_outputs)
         return
-    embed, rho = network.h, network.rho
-    if isinstance(embed, ColumnEmbedding) and (embed.vocabularies, embed.num_numbers) != (
-        layout.vocabularies,
-        layout.num_numbers,
+    embed, rho, inner = network.h, network.rho, False
+    first = network.encoder.layers[0] if isinstance(network.encoder, SetEncoder) else network.encoder
+    if isinstance(first, InnerSets) and isinstance(first.inner, JanossyNetwork):
+        embed, inner = first.inner.h, True
+    if isinstance(embed, ColumnEmbedding) and (
+        (embed.vocabularies, embed.num_numbers) != (layout.vocabularies, layout.num_numbers)
+        or layout.inner != bool(embed.num_unread + inner)
     ):
         raise SavedModelError(
             f"a saved network expects the columns that the encoder writes, {layout}; got vocabularies "
-            f"{embed.vocabularies} and {embed.num_numbers} numbers."
+            f"{embed.vocabularies} and {embed.num_numbers} numbers, {'of' if inner else 'without'} inner sets."
         )
     while isinstance(rho, nn.Sequential) and len(rho):
         rho = rho[-1]
@@ -114,7 +117,7 @@ def _check_statistics(network: StatisticsNetwork, layout: Layout, context: Layou
         if isinstance(block, ContextColumns):
             read.append((tuple(block.vocabularies), block.num_numbers))
             written.append((context.vocabularies, context.num_numbers))
-    if read != written or network.scores.out_features != num_outputs:
+    if read != written or network.statistics.inner != layout.inner or network.scores.out_features != num_outputs:
         raise SavedModelError(
             f"a saved network expects statistics of the columns {written} and {num_outputs} outputs; got {read} and "
             f"{network.scores.out_features}."

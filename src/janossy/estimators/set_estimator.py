@@ -97,7 +97,7 @@ class SetEstimator(TransformerMixin, FitSettings):
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Returns the names of the columns of ``transform``: the network's number, and the column's number in it."""
         check_is_fitted(self)
-        width = self.encoder_.element_layout.num_columns
+        width = self.encoder_.element_layout.width
         empty = Ragged(torch.zeros(0, width), torch.zeros(2, dtype=torch.long))
         context = torch.zeros(1, self.encoder_.context_layout.num_columns)
         of_sets = context if context.shape[1] else None
@@ -156,7 +156,7 @@ class SetEstimator(TransformerMixin, FitSettings):
     def _fit(self, sets: SetTable, targets: Tensor, weights: np.ndarray, groups: np.ndarray | None, task: Task) -> None:
         """Trains on sets with targets (B,) or (B, t), weights, some of which may be 0, and group numbers."""
         several = isinstance(task, Classification) and len(task.sizes) > 1
-        limits, tried = self._limits(), self._candidates(several)
+        limits, tried = self._limits(), self._candidates(several, sets.inner is not None)
         if hasattr(self, "ensemble_"):
             del self.ensemble_
         used = np.flatnonzero(weights)

@@ -31,6 +31,10 @@ from janossy.tables.layout import Layout
 AMOUNTS = ("raw", "log", "quantile", "by-category", "codes")
 
 
+FLAT = "none"
+"""The setting ``inner`` of networks that do not read inner sets."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """The settings that a network is built from, beside its columns. All are plain values that JSON can hold."""
@@ -71,6 +75,8 @@ class Settings:
     - "by-category": numbers scaled by each category, beside all numbers
     - "codes": embeddings beside numbers that may be codes, one per value
     """
+    inner: str = "k1"
+    """The strategy that pools each inner set, for sets of sets; "none" reads all elements of a set at once."""
     features: Mapping[str, Any] | None = None
     """Arguments of ``TupleFeatures`` for pairs, triples and attention scores; {} for ``pair_features``.
 
@@ -104,8 +110,10 @@ def build_network(
     that size for larger sets. Recurrences are an exception, because they count elements themselves. Pooled vectors are
     normalised over the batch, and ρ reads the context beside them.
 
+    The network reads all elements of sets of sets at once. ``build_nested`` makes networks that read inner sets.
+
     ``settings``: fields of ``Settings`` that differ from the strategy's own.
-    Shapes: sets.values (N, element_layout.num_columns), context (B, context_layout.num_columns) -> (B, num_outputs).
+    Shapes: sets.values (N, element_layout.width), context (B, context_layout.num_columns) -> (B, num_outputs).
     Raises: TypeError or ValueError for an unknown strategy or setting, elements without columns, or values of another
         type or range.
 
@@ -121,9 +129,16 @@ def build_network(
         element_layout.vocabularies,
         num_numbers=element_layout.num_numbers,
         embedding_features=chosen.embedding_features,
+        num_unread=int(element_layout.inner),
         **_forms(chosen, element_layout),
     )
     pooling = STRATEGIES[strategy](chosen, element_layout, h)
+    encoder = ENCODERS[strategy](chosen, element_layout, h) if strategy in ENCODERS else None
+    return JanossyNetwork(h, pooling, readout_for(pooling, chosen, context_layout, num_outputs), encoder=encoder)
+
+
+def readout_for(pooling: JanossyPooling, chosen: Settings, context_layout: Layout, num_outputs: int) -> Readout:
+    """Returns ρ for the vectors of a pooling, and for sets with these columns of their own."""
     after: list[nn.Module] = (
         [AttentionMean(chosen.width, num_heads=chosen.num_heads)] if isinstance(pooling.f, GatedAttention) else []
     )
@@ -136,7 +151,7 @@ def build_network(
             embedding_features=chosen.embedding_features,
             **_forms(chosen, context_layout),
         )
-    rho = Readout(
+    return Readout(
         chosen.width,
         (chosen.width,) * chosen.readout_depth,
         num_outputs,
@@ -145,8 +160,6 @@ def build_network(
         activation=chosen.activation,
         dropout=chosen.dropout,
     )
-    encoder = ENCODERS[strategy](chosen, element_layout, h) if strategy in ENCODERS else None
-    return JanossyNetwork(h, pooling, rho, encoder=encoder)
 
 
 def _forms(settings: Settings, layout: Layout) -> dict[str, Any]:
@@ -174,6 +187,10 @@ def settings_of(strategy: str, given: Mapping[str, Any]) -> Settings:
     settings = Settings(**{**OWN.get(strategy, {}), **given})
     for name, at_least in {"width": 1, "depth": 1, "readout_depth": 0, "num_blocks": 1, "num_seeds": 1}.items():
         check_integer(f"strategy {strategy!r}", name, getattr(settings, name), at_least)
+    if settings.inner not in (FLAT, *STRATEGIES):
+        raise ValueError(
+            f"strategy {strategy!r} expects inner among {', '.join((FLAT, *STRATEGIES))}; got {settings.inner!r}."
+        )
     if settings.amounts not in AMOUNTS:
         raise ValueError(
             f"strategy {strategy!r} expects amounts among {', '.join(AMOUNTS)}; got amounts={settings.amounts!r}."

@@ -17,6 +17,7 @@ from janossy.nn.encoder import (
     attention_blocks,
 )
 from janossy.nn.equivariant import JanossyEquivariant
+from janossy.nn.inner_sets import InnerSets
 from janossy.nn.network import JanossyNetwork
 from janossy.nn.pooling import JanossyPooling
 from janossy.nn.readout import AttentionMean, PooledNorm, Readout
@@ -30,6 +31,7 @@ __all__ = [
     "ColumnEmbedding",
     "ConcatenatedElements",
     "InducedAttention",
+    "InnerSets",
     "JanossyEquivariant",
     "JanossyNetwork",
     "JanossyPooling",

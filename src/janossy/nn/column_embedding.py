@@ -9,6 +9,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from janossy.checks import check_integer
 from janossy.functions.checks import check_flags, check_widths
 from janossy.functions.shown import arguments_shown
 
@@ -46,6 +47,7 @@ class ColumnEmbedding(nn.Module):
             amounts of the row's categories, which start as 1 and 0.
         coded: columns of numbers that may be codes, as (column, ascending values). Each adds an embedding of its
             values; the embedding of other numbers starts as zero.
+        num_unread: the number of further columns behind these, such as the number of an inner set. They are not read.
 
     Shapes: (N, num_columns) -> (N, out_features), the embeddings and the numbers; ``places`` says where each column's
         are.
@@ -71,6 +73,7 @@ class ColumnEmbedding(nn.Module):
         quantiles: Sequence[tuple[int, Sequence[float]]] = (),
         by_category: bool = False,
         coded: Sequence[tuple[int, Sequence[float]]] = (),
+        num_unread: int = 0,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -84,8 +87,9 @@ class ColumnEmbedding(nn.Module):
         if num_numbers != 0 or isinstance(num_numbers, bool) or not vocabularies:
             check_widths(self, num_numbers=num_numbers)
         check_flags(self, scaled=scaled, by_category=by_category)
+        check_integer("ColumnEmbedding", "num_unread", num_unread, 0)
         self.vocabularies = tuple(map(int, vocabularies))
-        self.num_numbers = num_numbers
+        self.num_numbers, self.num_unread = num_numbers, num_unread
         self.embedding_features = embedding_features
         widths = [embedding_features or embedding_width(num_codes) for num_codes in self.vocabularies]
         self.embeddings = nn.ModuleList(map(nn.Embedding, self.vocabularies, widths))
@@ -104,7 +108,7 @@ class ColumnEmbedding(nn.Module):
         )
         self.scales = nn.Parameter(torch.empty(num_numbers)) if scaled else None
         self.reset_parameters()
-        self.num_columns = len(self.vocabularies) + num_numbers
+        self.num_columns = len(self.vocabularies) + num_numbers + num_unread
         ends = list(accumulate([*widths, *[1] * num_numbers], initial=0))
         self.places = [list(range(a, b)) for a, b in pairwise(ends)]
         """The features that each column becomes."""
@@ -126,7 +130,7 @@ class ColumnEmbedding(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         self._check(x)
-        codes, numbers = x.split((len(self.vocabularies), self.num_numbers), dim=1)
+        codes, numbers, _ = x.split((len(self.vocabularies), self.num_numbers, self.num_unread), dim=1)
         columns = codes.long().unbind(1)
         embedded = [embed(column) for embed, column in zip(self.embeddings, columns, strict=True)]
         more = [self._logarithms(numbers)] if self.amounts else []
@@ -166,6 +170,7 @@ class ColumnEmbedding(nn.Module):
             "quantiles": self.quantiles,
             "by_category": self.affine is not None,
             "coded": self.coded,
+            "num_unread": self.num_unread,
         }
 
     def extra_repr(self) -> str:

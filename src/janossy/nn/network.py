@@ -168,8 +168,10 @@ class JanossyNetwork(nn.Module):
             return self.pooling.cost(self.elements(sets), orderings, keys=sets).seconds
         with untouched(self):
             of_none = sets[:0]
-            read = outline(of_none.with_values(self.h(of_none.values)), sets.sizes)
-            elements = outline(self.elements(of_none), self.encoder.sizes_of(sets.sizes))
+            read = sets  # with the numbers of inner sets
+            if not isinstance(self.h, nn.Identity):
+                read = outline(of_none.with_values(self.h(of_none.values)), sets.sizes)
+            elements = outline(self.elements(of_none), self.encoder.sizes_in(read))
         cost = self.pooling.cost(elements, orderings, keys=self._keys(sets, elements, orderings))
         return self.encoder.seconds(read) + cost.seconds
 

@@ -13,6 +13,7 @@ from janossy import evaluate, functions, orderings
 from janossy.nn import (
     AttentionMean,
     ColumnEmbedding,
+    InnerSets,
     JanossyEquivariant,
     PooledNorm,
     PowerMean,
@@ -70,6 +71,7 @@ OURS: tuple[type, ...] = (
     PowerMean,
     SoftmaxMean,
     JanossyEquivariant,
+    InnerSets,
     encoder.SetEncoder,
     encoder.SelfAttention,
     encoder.InducedAttention,
@@ -89,6 +91,7 @@ OURS: tuple[type, ...] = (
     statistics.CellPairs,
     statistics.CodeValues,
     statistics.ContextColumns,
+    statistics.InnerStatistics,
     statistics.LinearScores,
     statistics.TreeEnsemble,
 )

@@ -284,10 +284,12 @@ class EncoderState(Struct):
     standardize: bool
     elements: list[dict[str, Any]]
     context: list[dict[str, Any]]
+    inner: bool = False
+    """True for sets of sets."""
 
 
-def columns_from_state(state: Any) -> tuple[bool, tuple[Code, ...], tuple[Code, ...]]:
-    """Returns what ``TableEncoder.state()`` wrote: standardize, and the columns of the elements and of the sets.
+def columns_from_state(state: Any) -> tuple[EncoderState, tuple[Code, ...], tuple[Code, ...]]:
+    """Returns what ``TableEncoder.state()`` wrote, and the columns of the elements and of the sets.
 
     Raises: ValueError, which names the field, for anything else.
     """
@@ -307,7 +309,7 @@ def columns_from_state(state: Any) -> tuple[bool, tuple[Code, ...], tuple[Code, 
             raise ValueError("columns of the elements, all of different names, are expected; got others")
     except ValueError as error:
         raise ValueError(f"TableEncoder.from_state expects what state() gave, of format {FORMAT!r}; {error}.") from None
-    return encoder.standardize, elements, context
+    return encoder, elements, context
 
 
 def _at(place: str, column: dict[str, Any]) -> Code:

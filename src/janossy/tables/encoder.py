@@ -1,7 +1,7 @@
 """TableEncoder: columns of every kind as numbers for a network, fitted on training sets."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from warnings import warn
 
@@ -46,6 +46,8 @@ class TableEncoder:
     - Missing categories are a category of their own if training had any, else 0.
     - Columns of the sets are encoded in the same way; each set counts once.
 
+    Elements of sets of sets have one more column, the last: the number of their inner set within its set, from 0 on.
+
     The encoding of a set does not depend on the other sets of its table.
 
     Args:
@@ -66,6 +68,7 @@ class TableEncoder:
         self.standardize = standardize
         self.elements: tuple[Code, ...] = ()
         self.context: tuple[Code, ...] = ()
+        self.inner = False
         self._warned: set[str] = set()
 
     def fit(self, sets: SetTable) -> "TableEncoder":
@@ -78,18 +81,25 @@ class TableEncoder:
             )
             for columns, where in ((sets.elements, sets.place), (sets.context, sets.place_of_set))
         )
+        self.inner = sets.inner is not None
         return self
 
     def transform(self, sets: SetTable) -> Encoded:
         """Returns the sets as numbers. Warns about values that are new since training, once per column.
 
-        Raises: ValueError before ``fit``, for other columns than those of training, and for values that do not fit.
+        Raises: ValueError before ``fit``, for other columns or ids than those of training, and for values that do not
+            fit.
         """
         if not self.elements:
             raise ValueError("TableEncoder expects fit(sets) before transform(sets); got no fit.")
+        if self.inner != (sets.inner is not None):
+            expected, got = ("sets of sets, by two ids", "one") if self.inner else ("sets by one id", "two")
+            raise ValueError(f"TableEncoder expects {expected}, as in training; got {got}. Pass set_id as in training.")
         unseen: dict[str, int] = {}
         elements = self._encoded(self.elements, sets.elements, sets.num_elements, sets.place, unseen)
         context = self._encoded(self.context, sets.context, len(sets), sets.place_of_set, unseen)
+        if sets.inner is not None:
+            elements = np.concatenate((elements, sets.inner[:, None].astype(np.float32)), axis=1)
         for name, num in unseen.items():
             if name not in self._warned:
                 warn(
@@ -148,7 +158,7 @@ class TableEncoder:
 
     @property
     def element_layout(self) -> Layout:
-        return layout_of(self.elements)
+        return replace(layout_of(self.elements), inner=self.inner)
 
     @property
     def context_layout(self) -> Layout:
@@ -172,6 +182,7 @@ class TableEncoder:
             "standardize": self.standardize,
             "elements": [code.state() for code in self.elements],
             "context": [code.state() for code in self.context],
+            **({"inner": True} if self.inner else {}),
         }
 
     @classmethod
@@ -180,9 +191,9 @@ class TableEncoder:
 
         Raises: ValueError for data that ``state()`` cannot have written.
         """
-        standardize, elements, context = columns_from_state(state)
-        encoder = cls(standardize)
-        encoder.elements, encoder.context = elements, context
+        saved, elements, context = columns_from_state(state)
+        encoder = cls(saved.standardize)
+        encoder.elements, encoder.context, encoder.inner = elements, context, saved.inner
         return encoder
 
 

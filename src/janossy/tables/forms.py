@@ -11,6 +11,7 @@ from torch import Tensor
 from janossy.sets import Ragged
 from janossy.tables.columns import Column, Kind, Where
 from janossy.tables.grouping import Grouping, ids_of, unique_ids
+from janossy.tables.ids import Ids, all_names
 from janossy.tables.lists import (
     Lists,
     array_columns,
@@ -40,7 +41,7 @@ def as_sets(
     X: Any,
     y: None = None,
     *,
-    set_id: Names | None = None,
+    set_id: Names | Ids | None = None,
     set_columns: Names | None = None,
     numeric: Names = (),
     categorical: Names = (),
@@ -54,7 +55,7 @@ def as_sets(
     X: Any,
     y: Any,
     *,
-    set_id: Names | None = None,
+    set_id: Names | Ids | None = None,
     set_columns: Names | None = None,
     numeric: Names = (),
     categorical: Names = (),
@@ -67,7 +68,7 @@ def as_sets(
     X: Any,
     y: Any = None,
     *,
-    set_id: Names | None = None,
+    set_id: Names | Ids | None = None,
     set_columns: Names | None = None,
     numeric: Names = (),
     categorical: Names = (),
@@ -80,7 +81,7 @@ def as_sets(
     - A table with columns of lists, one row per set. The lists of a row must have one length. A list of structs gives
       one column per field. All other columns belong to the sets.
     - With ``set_id``, a table without lists, one row per element. Rows with one id are a set. Sets are in the order in
-      which their ids first appear, and elements in the order of their rows.
+      which their ids first appear, and elements in the order of their rows. Two ids make sets of sets.
     - An array (B, d), or a table without lists: sets of one element.
     - An awkward array, of records or numbers.
     - A ``SetTable``, which is returned itself.
@@ -95,10 +96,14 @@ def as_sets(
             - the name of a column of X, or a list of names
             - values, one per row of X; a pandas Series must have X's index, or an index that counts its rows
             - with ``set_id``, targets by id: a dict, a pandas Series indexed by id, or a table with the column
-              ``set_id``. With several columns of ids, an id is a tuple. An id that only y has is an empty set.
+              ``set_id``. If an id has several columns, it is a tuple. An id that only y has is an empty set.
 
-        set_id: the column that identifies the set of a row, or a list of columns whose values together identify it. If
-            X has one row per set, the column that names the sets.
+        set_id: the column that identifies the set of a row. If X has one row per set, the column that names the sets.
+
+            - "run+event": two or more columns whose values together identify the set
+            - ["customer", "order"]: sets of sets, the outer id first. Rows with one customer are a set, and those with
+              one order too are an inner set of it. There is one target per customer.
+
         set_columns: the columns of the sets. By default, all columns beside columns of lists. If X has one row per
             element, these columns must be constant in each set.
         numeric, categorical: columns, by name or position, whose kind differs from their dtype, such as codes that are
@@ -129,30 +134,28 @@ def as_sets(
     if behind := [name for name in names_of(drop) if isinstance(name, int) and name < 0]:
         raise ValueError(f"drop expects names of columns; got the position {behind[0]}. Name the column.")
     dropped = {str(name) for name in names_of(drop)} - {str(y) if isinstance(y, str | int | np.integer) else None}
-    ids = tuple(str(name) for name in names_of(set_id))
-    columns = (
-        None
-        if isinstance(X, SetTable)
-        else named_columns(
-            X, ids, dropped, [str(name) for each in (y, set_columns, numeric, categorical) for name in _names_in(each)]
-        )
-    )
+    given = set_id if isinstance(set_id, Ids) else [str(name) for name in names_of(set_id)]
+    columns = None
+    if not isinstance(X, SetTable):
+        named = [str(name) for each in (y, set_columns, numeric, categorical) for name in _names_in(each)]
+        columns = named_columns(X, all_names(given), dropped, named)
+    ids = Ids.of(given, columns or ())
     if columns is None:
-        if (ids or set_columns is not None) and not isinstance(X, SetTable):
+        if (given or set_columns is not None) and not isinstance(X, SetTable):
             raise TypeError(
                 f"set_id and set_columns expect X to be a table with names of columns; got {type(X).__name__}. "
                 "Leave them out, or give a frame, an Arrow table or a dict of columns."
             )
         sets = X if isinstance(X, SetTable) else _of_arrays(X)
         kinds = by_name(kinds, sets.elements, sets.context)
-        targets, by_element = None if y is None else targets_of(y, ids, X, len(sets)), False
+        targets, by_element = None if y is None else targets_of(y, ids.outer, X, len(sets)), False
     else:
         targets = None
         kinds = by_name(kinds, columns)
         if y is not None and columns:
             num_rows = len(next(iter(columns.values())))
-            targets = taken_by_name(y, columns, num_rows) or targets_of(y, ids, X, num_rows)
-        by_element = bool(ids) and not any(isinstance(column, Lists) for column in columns.values())
+            targets = taken_by_name(y, columns, num_rows) or targets_of(y, ids.outer, X, num_rows)
+        by_element = bool(ids.outer) and not any(isinstance(column, Lists) for column in columns.values())
         sets, targets = _of_table(columns, targets, ids, set_columns, kinds, where)
     if len(sets) == 0:
         raise ValueError("as_sets expects one set or more; got none: Found array with 0 sample(s).")
@@ -198,7 +201,7 @@ def _of_arrays(X: Any) -> SetTable:
 def _of_table(
     columns: dict[str, Source],
     targets: Targets | None,
-    set_id: Sequence[str],
+    set_id: Ids,
     set_columns: Names | None,
     kinds: Mapping[str | int, Kind],
     where: Where,
@@ -206,13 +209,7 @@ def _of_table(
     """Returns the sets of a table and their targets, one per set."""
     if not columns:
         raise ValueError("as_sets expects a table of one column or more; got 0 feature(s).")
-    ids: dict[str, Column] = {}
-    for name in set_id:
-        check_known(name, columns, "set_id")
-        column = columns.pop(name)
-        if isinstance(column, Lists):
-            raise TypeError(f"set_id={name!r} expects a column of numbers or text; got lists.")
-        ids[name] = column
+    ids, inner_ids = (_taken(names, columns) for names in (set_id.outer, set_id.inner))
     lists = {name: column for name, column in columns.items() if isinstance(column, Lists)}
     plain = {
         name: column.to_kind(kinds.get(name, column.kind), name, where)
@@ -225,6 +222,11 @@ def _of_table(
     context = {name: plain[name] for name in names}
     elements = {name: column for name, column in plain.items() if name not in context}
     if lists:
+        if inner_ids:
+            raise ValueError(
+                f"set_id expects one id for a table with lists, whose rows are sets; got {', '.join(set_id)}. Give "
+                "sets of sets as one row per element, without lists."
+            )
         sets = _of_lists(lists, context, where)
         return (replace(sets, ids=unique_ids(ids, where)) if ids else sets), targets
     if not elements:
@@ -239,14 +241,41 @@ def _of_table(
             if column.missing().any():
                 row = int(column.missing().argmax())
                 raise without_target(ids_of([each[[row]] for each in ids.values()])[0], where(row))
-        targets = Targets({n: group.one_a_set(c, n, where) for n, c in targets.columns.items()}, targets.flat)
+        values = {name: _of_set(group, column, name, set_id, where) for name, column in targets.columns.items()}
+        targets = Targets(values, targets.flat)
     sets = SetTable(
         group.offsets,
         {name: column[group.order] for name, column in elements.items()},
-        {name: group.one_a_set(column, name, where) for name, column in context.items()},
+        {name: _of_set(group, column, name, set_id, where) for name, column in context.items()},
         group.ids,
+        group.inner_numbers(inner_ids, where) if inner_ids else None,
     )
     return sets, targets
+
+
+def _taken(names: Sequence[str], columns: dict[str, Source]) -> dict[str, Column]:
+    """Returns the columns of an id, and takes them out of the table."""
+    taken: dict[str, Column] = {}
+    for name in names:
+        check_known(name, columns, "set_id")
+        column = columns.pop(name)
+        if isinstance(column, Lists):
+            raise TypeError(f"set_id={name!r} expects a column of numbers or text; got lists.")
+        taken[name] = column
+    return taken
+
+
+def _of_set(group: Grouping, column: Column, name: str, set_id: Ids, where: Where) -> Column:
+    """Returns the single value per set of a column. Raises: ValueError if it is not constant in each set."""
+    try:
+        return group.one_a_set(column, name, where)
+    except ValueError as error:
+        if not set_id.inner:
+            raise
+        raise ValueError(
+            f"{error} Rows with one {'+'.join(set_id.outer)} are a set. A column of the inner sets is read with the "
+            f"elements. If all ids together identify a set, write set_id={'+'.join(set_id)!r}."
+        ) from None
 
 
 def _of_lists(

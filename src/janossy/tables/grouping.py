@@ -44,6 +44,18 @@ class Grouping:
         """The number of rows of each set (B,)."""
         return np.diff(self.offsets)
 
+    def inner_numbers(self, columns: Mapping[str, Column], where: Where) -> np.ndarray:
+        """Numbers the inner sets of each set from 0 on, in the order in which their ids first appear in it.
+
+        Equal ids in different sets are different inner sets. Shapes: columns (N,) -> (N,), in the order of the sets.
+        Raises: ValueError for a missing id, naming its row.
+        """
+        codes, _ = _numbered(columns, where)
+        owners = np.repeat(np.arange(len(self.ids)), self.sizes)
+        pairs = _both(owners, codes[self.order])
+        first = pairs[self.offsets[:-1]]  # a set's first row has its smallest number
+        return cast(np.ndarray, pairs - np.repeat(first, self.sizes))
+
     def one_a_set(self, column: Column, name: str, where: Where) -> Column:
         """Returns the single value per set of a column that is constant in each set.
 
@@ -155,4 +167,4 @@ def _both(codes: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def _named(columns: Mapping[str, Column]) -> str:
-    return repr(next(iter(columns))) if len(columns) == 1 else repr(list(columns))
+    return repr("+".join(columns))

@@ -26,6 +26,7 @@ class Layout:
     - ``smallest``: the smallest positive number, 0 if no number is positive, and -1 if there are negative numbers.
     - ``quantiles``: those of each column before standardisation.
     - ``values``: the different values of each column before standardisation, if they may be codes.
+    - ``inner``: True for sets of sets. Behind these columns there is one more: the number of the element's inner set.
     - ``largest_size``: the set size that a network reads for all larger sets too; None if sizes are read as they are.
     """
 
@@ -35,6 +36,7 @@ class Layout:
     scales: tuple[float, ...] = ()
     periods: tuple[float, ...] = ()
     largest_size: int | None = None
+    inner: bool = False
     means: tuple[float, ...] = ()
     smallest: tuple[float, ...] = ()
     quantiles: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
@@ -43,6 +45,11 @@ class Layout:
     @property
     def num_columns(self) -> int:
         return len(self.vocabularies) + self.num_numbers
+
+    @property
+    def width(self) -> int:
+        """The number of columns of the tensor, with that of inner sets."""
+        return self.num_columns + self.inner
 
     def column(self, name: Any) -> int:
         """Returns the position of a column from its name or from its position, which is text in JSON's keys.

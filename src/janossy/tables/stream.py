@@ -13,6 +13,7 @@ from janossy.tables.columns import Column, Where
 from janossy.tables.files import open_files
 from janossy.tables.forms import Names, as_sets, names_of
 from janossy.tables.grouping import Grouping, group_numbers
+from janossy.tables.ids import Ids, only_outer
 from janossy.tables.lists import Lists, holds_lists
 from janossy.tables.paths import Paths
 from janossy.tables.sorted_ids import FileIds, begins, check_apart
@@ -62,7 +63,7 @@ class SetStream:
         y: the column of the targets, or several.
         sample_weight: the column of the sets' weights in a fit, numbers >= 0.
         groups: the column of the sets' groups, which validation keeps together.
-        set_id, set_columns, numeric, categorical, drop: as in ``as_sets``.
+        set_id, set_columns, numeric, categorical, drop: as in ``as_sets``, but for one id alone.
 
     Raises: FileNotFoundError if a path has no file. ValueError, naming file, column and row, for:
 
@@ -89,7 +90,7 @@ class SetStream:
         *,
         sample_weight: str | int | None = None,
         groups: str | int | None = None,
-        set_id: Names | None = None,
+        set_id: Names | Ids | None = None,
         set_columns: Names | None = None,
         numeric: Names = (),
         categorical: Names = (),
@@ -99,7 +100,8 @@ class SetStream:
         self.sample_weight, self.groups = (None if name is None else str(name) for name in (sample_weight, groups))
         names = [str(name) for name in names_of(y)]
         self.y = None if y is None else names[0] if isinstance(y, str | int | np.integer) else names
-        self.set_id = tuple(str(name) for name in names_of(set_id))
+        ids = set_id if isinstance(set_id, Ids) else [str(name) for name in names_of(set_id)]
+        self.set_id = only_outer(ids, self.files.schema.names, "SetStream")
         self.options: dict[str, Any] = {"set_columns": set_columns, "numeric": numeric, "categorical": categorical}
         schema, targets, dropped = self.files.schema, names, {str(name) for name in names_of(drop)}
         of_fits = [name for name in (self.sample_weight, self.groups) if name is not None]
@@ -152,13 +154,13 @@ class SetStream:
 
     def part(self, table: pa.Table, where: Where = "row {}".format) -> Labelled:
         """Returns the sets of the rows of ``table``, with their targets if the stream has any."""
-        set_id = [name for name in self.set_id if name in table.column_names]
+        set_id = tuple(name for name in self.set_id if name in table.column_names)
         weights = None
         if self.sample_weight is not None and self.sample_weight in table.column_names:
             of_rows = checked_weights(self._column(table, self.sample_weight), where)
             weights = self._of_sets(table, Column("numeric", of_rows), self.sample_weight, where).values
         without = [self.sample_weight] if self.sample_weight not in (None, *set_id) else []
-        found = as_sets(table.drop_columns(without), self.y, set_id=set_id or None, where=where, **self.options)
+        found = as_sets(table.drop_columns(without), self.y, set_id=Ids(set_id), where=where, **self.options)
         sets, targets = found if isinstance(found, tuple) else (found, None)
         return Labelled(sets, targets, weights)
 

@@ -17,8 +17,10 @@ class SetTable:
     in ``context``. ``as_sets`` makes these tables. A table counts as one row per set. Its index is a slice, or a list
     or array of ints or bools, as in scikit-learn's splitting. An int gives a table of one set.
 
-    Shapes: offsets (B + 1,), int64, from 0 up to N; columns of elements (N,), columns of sets (B,); ids (B,), or None.
-        An id of several columns is a tuple.
+    In sets of sets, ``inner`` numbers the inner sets of each set from 0 on. Elements of one inner set have one number.
+
+    Shapes: offsets (B + 1,), int64, from 0 up to N; columns of elements (N,), columns of sets (B,); ids (B,), or None;
+        inner (N,), int64, or None. An id of several columns is a tuple.
     Raises: ValueError for columns of other lengths.
 
     Example:
@@ -33,6 +35,7 @@ class SetTable:
     elements: Mapping[str, Column]
     context: Mapping[str, Column]
     ids: np.ndarray | None = None
+    inner: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         for columns, length in ((self.elements, self.num_elements), (self.context, len(self))):
@@ -71,6 +74,15 @@ class SetTable:
         """The number N of elements in all sets."""
         return int(self.offsets[-1])
 
+    @property
+    def num_inner(self) -> np.ndarray | None:
+        """The number of inner sets of each set (B,), or None if elements are not in inner sets."""
+        if self.inner is None:
+            return None
+        found = np.zeros(len(self), np.int64)
+        np.maximum.at(found, np.repeat(np.arange(len(self)), self.sizes), self.inner + 1)
+        return found
+
     def place(self, row: int) -> str:
         """Names an element in errors, by its row in the elements' columns."""
         b = int(np.searchsorted(self.offsets, row, side="right")) - 1
@@ -97,16 +109,22 @@ class SetTable:
             {name: column[rows] for name, column in self.elements.items()},
             {name: column[sets] for name, column in self.context.items()},
             None if self.ids is None else self.ids[sets],
+            None if self.inner is None else self.inner[rows],
         )
 
     def __repr__(self) -> str:
-        low, high = (self.sizes.min(), self.sizes.max()) if len(self) else (0, 0)
-        each = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-        lines = [f"SetTable({len(self):,} sets of {each} elements, {self.offsets[-1]:,} in all"]
+        each, num_inner = _range(self.sizes), self.num_inner
+        inner = "" if num_inner is None else f"{_range(num_inner)} inner sets, "
+        lines = [f"SetTable({len(self):,} sets of {inner}{each} elements, {self.offsets[-1]:,} in all"]
         for title, columns in (("elements", self.elements), ("sets", self.context)):
             if columns:
                 lines.append(f"  {title}: " + ", ".join(f"{name} {_kind(column)}" for name, column in columns.items()))
         return "\n".join(lines) + ")"
+
+
+def _range(numbers: np.ndarray) -> str:
+    low, high = (numbers.min(), numbers.max()) if len(numbers) else (0, 0)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def set_name(name: Any) -> str:

@@ -156,6 +156,7 @@ def _followed_by(sets: SetTable, new: list[Any]) -> SetTable:
         sets.elements,
         {name: column.followed_by_missing(len(new)) for name, column in sets.context.items()},
         tuples(ids) if isinstance(ids[0], tuple) else ids_of([_column(ids)]),
+        sets.inner,
     )
 
 

@@ -103,6 +103,8 @@ def sizes_of(sets: SetTable) -> str:
     sizes = sets.sizes
     low, middle, high = sizes.min(), np.median(sizes), sizes.max()
     each = f"{low:,} each" if low == high else f"{low:,} to {high:,}, median {middle:,.0f}"
+    if (num_inner := sets.num_inner) is not None:
+        each = f"{each}, in {num_inner.sum():,} inner sets, {num_inner.min():,} to {num_inner.max():,} each"
     return f"{len(sets):,} sets of {sets.num_elements:,} elements: {each}"
 
 

@@ -148,7 +148,7 @@ def _written(
         seconds,
         datetime.now(UTC).isoformat(timespec="seconds"),
         shlex.join(["janossy", *sys.argv[1:]]),
-        tuple(name for name in request.recipe.set_id if name in schema.names and is_text(schema.field(name).type)),
+        tuple(name for name in request.recipe.ids if name in schema.names and is_text(schema.field(name).type)),
     )
     folder = save(model, part / "model")
     record = replace(record, model=digest(folder))

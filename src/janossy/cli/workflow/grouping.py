@@ -20,6 +20,7 @@ from janossy.cli.workflow.text_types import Role
 from janossy.cli.workflow.wording import in_options
 from janossy.files.atomic import beside
 from janossy.tables.files import Files, check_alike, open_files
+from janossy.tables.ids import all_names, parts_of
 from janossy.tables.paths import COMPRESSED, FORMATS, ending_of, found_files, is_address, stored_files
 from janossy.tables.sorted_ids import begins
 
@@ -66,6 +67,9 @@ def group(
             files = _open(paths, set_id, dialect, kept, tell)
         except (ValueError, FileNotFoundError) as error:
             raise BadArgument(in_options(error)) from error
+        set_id = [each for name in set_id for each in parts_of(name, files.schema.names)]
+        if twice := set(set_id) & set(set_columns):
+            raise BadArgument(f"--set-id and --set-columns both name {min(twice)!r}. Leave one out.")
         return _group(files, set_id, set_columns, out, memory, tell)
 
 
@@ -107,7 +111,7 @@ def _open(
         return open_files(others, READ)
     if len({file.resolve() for file in copied}) < len(copied):
         raise BadArgument(f"expected different files of one table; got {', '.join(map(str, copied))}.")
-    roles: dict[str, Role] = {name: "id" for name in set_id}
+    roles: dict[str, Role] = {name: "id" for name in all_names(set_id)}
     of_text = [file for file in copied if ending_of(file) in CSV]
     fragments: list[Any] = []
     if of_text:

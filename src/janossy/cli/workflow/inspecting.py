@@ -60,7 +60,9 @@ def _predicts(saved: Saved, record: Record | None, folder: Path) -> list[tuple[s
         ends = dict.fromkeys((f"{record.smallest:,}", f"{record.largest:,}"))
         sizes = f"{' to '.join(ends)} elements, {record.num_elements:,} in all"
         lines.append(("trained on", f"{record.num_sets:,} sets of {sizes}: {_some(list(record.files))}"))
-        lines.append(("set id", ", ".join(record.recipe.set_id) or "none: one row per set"))
+        lines.append(("set id", "+".join(record.recipe.set_id) or "none: one row per set"))
+        if record.recipe.inner_id:
+            lines.append(("inner id", "+".join(record.recipe.inner_id)))
     return lines
 
 

@@ -20,6 +20,7 @@ from janossy.cli.workflow.wording import in_options
 from janossy.tables import Column, SetTable, TableEncoder, as_sets
 from janossy.tables.codes import CategoryCodes
 from janossy.tables.grouping import Grouping, group_numbers
+from janossy.tables.ids import Ids, all_names, parts_of
 from janossy.tables.lists import Lists, holds_lists, leaf_names
 from janossy.tables.sources import source
 from janossy.tables.targets import checked_weights
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
 TOGETHER = (
     *(("target", "drop"), ("set_columns", "numeric"), ("set_columns", "categorical")),
     *(("target", "numeric"), ("target", "categorical")),
-    *(("set_id", "groups"), ("drop", "groups"), ("drop", "weight")),
+    *(("set_id", "groups"), ("groups", "inner_id"), ("drop", "groups"), ("drop", "weight")),
 )
 """Pairs of options that may name the same column."""
 
-OF_COLUMNS = ("set_id", "target", "drop", "weight", "groups", "event")
+OF_COLUMNS = ("set_id", "inner_id", "target", "drop", "weight", "groups", "event")
 """Options that name columns of the table, but not fields within them."""
 
 
@@ -73,26 +74,30 @@ def sets_to_fit(
     ``drop_ids`` leaves out columns that only count rows or sets.
     Raises: BadArgument, naming file, column and row, for invalid data.
     """
-    named = {option: names for option, names in asdict(recipe).items() if names and option != "null_values"}
     check_apart(recipe)
     classes = task == "classification" or any(name in recipe.categorical for name in recipe.target)
     numeric = recipe.numeric if task != "regression" else (*recipe.numeric, *recipe.target)
-    roles = roles_of((*recipe.set_id, *recipe.groups), (), recipe.categorical, (*numeric, *recipe.weight), (), False)
+    roles = roles_of(
+        (*all_names(recipe.ids), *recipe.groups), (), recipe.categorical, (*numeric, *recipe.weight), (), False
+    )
     targets = {name: "class" if classes else roles.get(name, "target") for name in recipe.targets}
     rows = read_tables(files, {**roles_of((), targets=recipe.targets), **roles, **targets}, dialect)
     if classes:
         rows = _exact_classes(rows, recipe.target)
     known = rows.table.column_names
+    recipe = split_ids(recipe, known)
+    check_apart(recipe)
+    named = {option: names for option, names in asdict(recipe).items() if names and option != "null_values"}
     leaves = [leaf for each in rows.table.schema for leaf in leaf_names(each, _all(named)) if leaf not in known]
     for option, names in named.items():
         for name in names:
             _check_known(name, known if option in OF_COLUMNS else known + leaves, option, files[0])
     if len(recipe.targets) > 1 and not classes:
         check_numbers(rows, recipe.targets)
-    anything = (*recipe.categorical, *recipe.drop, *recipe.set_id, *(recipe.target if classes else ()))
+    anything = (*recipe.categorical, *recipe.drop, *recipe.ids, *(recipe.target if classes else ()))
     check_values(rows, (*recipe.numeric, *recipe.weight), (*anything, *recipe.groups), recipe.targets)
     notes = list(rows.notes)
-    used = {*recipe.set_id, *recipe.beside, *recipe.drop}
+    used = {*recipe.ids, *recipe.beside, *recipe.drop}
     counting = id_like(
         rows.table.select([name for name in known if name not in used]), rows.table.select(recipe.set_id)
     )
@@ -110,6 +115,13 @@ def sets_to_fit(
         read = replace(read, targets=_as_numbers(rows, recipe, read.targets))
     reasons = {name: taken.reason for name, taken in rows.taken.items()}
     return replace(read, notes=tuple(notes), reasons=reasons, recipe=recipe)
+
+
+def split_ids(recipe: Recipe, known: Sequence[str]) -> Recipe:
+    """Returns the recipe with the columns of each id, of which run+event has two."""
+    each = (recipe.set_id, recipe.inner_id)
+    outer, inner = (tuple(part for name in names for part in parts_of(name, known)) for names in each)
+    return replace(recipe, set_id=outer, inner_id=inner)
 
 
 def _all(named: Mapping[str, Sequence[str]]) -> list[str]:
@@ -189,7 +201,7 @@ def stream_to_fit(paths: Sequence[File], recipe: Recipe) -> Read:
             recipe.target[0] if len(recipe.targets) == 1 else recipe.targets,
             sample_weight=next(iter(recipe.weight), None),
             groups=next(iter(recipe.groups), None),
-            set_id=recipe.set_id,
+            set_id=["+".join(names) for names in (recipe.set_id, recipe.inner_id) if names],
             set_columns=recipe.set_columns or None,
             numeric=recipe.numeric,
             categorical=recipe.categorical,
@@ -198,7 +210,7 @@ def stream_to_fit(paths: Sequence[File], recipe: Recipe) -> Read:
         first = stream.read(0)
     except (TypeError, ValueError, FileNotFoundError) as error:
         raise BadArgument(in_options(error)) from error
-    return Read(first.sets, first.targets, pa.table({}), stream, recipe=recipe)
+    return Read(first.sets, first.targets, pa.table({}), stream, recipe=replace(recipe, set_id=stream.set_id))
 
 
 def check_apart(recipe: Recipe) -> None:
@@ -220,12 +232,13 @@ def sets_to_predict(
 ) -> Read:
     """Returns the sets of these tables, in the columns of a model's encoder, and the targets of sets that have one.
 
-    ``set_id`` overrides that of the recipe. Rows with lists need none. Text in files is read in the model's types. Text
-    targets are read as classes if ``classes``.
+    ``set_id`` are ids, one per level, that override those of the recipe. Rows with lists need none. Text in files is
+    read in the model's types. Text targets are read as classes if ``classes``.
     Raises: BadArgument, naming file, column and row, for invalid data.
     """
     roles = model_roles(encoder)
-    roles |= roles_of(set_id or recipe.set_id, text_ids, targets=recipe.targets, classes=classes)
+    ids = replace(recipe, set_id=set_id[:1], inner_id=set_id[1:]) if set_id else recipe
+    roles |= roles_of(all_names(ids.ids), text_ids, targets=recipe.targets, classes=classes)
     if recipe.null_values and not dialect.spelling.null_values:
         dialect = replace(dialect, spelling=replace(dialect.spelling, null_values=recipe.null_values))
     rows = read_tables(files, roles, dialect)
@@ -240,24 +253,26 @@ def sets_to_predict(
     for name in kinds:
         if name not in found:
             raise _unknown(name, "the model", known, files[0])
-    if not set_id and (set(recipe.set_id) <= set(known) or not _has_lists(rows.table)):
-        set_id = recipe.set_id
-    for name in set_id:
+    if not set_id and not set(ids.ids) <= set(known) and _has_lists(rows.table):
+        ids = Recipe()
+    ids = split_ids(ids, known)
+    for name in ids.ids:
         _check_known(name, known, "set_id", files[0])
     as_numbers = tuple(name for name in recipe.numeric if kinds.get(name) == "numeric")
     has_targets = bool(recipe.target) and all(name in known for name in recipe.targets)
     has_targets = has_targets and bool(_there(rows.table, recipe.targets).any())
     recipe = Recipe(
-        set_id,
+        ids.set_id,
         recipe.target if has_targets else (),
         tuple(code.name for code in encoder.context),
         tuple(name for name, kind in kinds.items() if kind == "numeric"),
         tuple(name for name, kind in kinds.items() if kind == "categorical"),
         event=recipe.event if has_targets else (),
+        inner_id=ids.inner_id,
     )
-    names = [*(field.name for field in fields), *recipe.set_id, *recipe.targets]
+    names = [*(field.name for field in fields), *recipe.ids, *recipe.targets]
     rows = replace(rows, table=rows.table.select(list(dict.fromkeys(names))))
-    check_values(rows, recipe.numeric, (*recipe.categorical, *recipe.set_id, *recipe.targets), of_model=True)
+    check_values(rows, recipe.numeric, (*recipe.categorical, *recipe.ids, *recipe.targets), of_model=True)
     for name, kind in kinds.items():
         if name not in as_numbers:
             _check_of_model(rows, name, kind)
@@ -322,7 +337,7 @@ def _sets(rows: TableRows, recipe: Recipe) -> Read:
         raise BadArgument(
             f"{rows.files[0]} has no column of lists: name the column that identifies the set of a row, --set-id COL."
         )
-    if not has_lists and set(table.column_names) <= {*recipe.set_id, *recipe.set_columns}:
+    if not has_lists and set(table.column_names) <= {*recipe.ids, *recipe.set_columns}:
         raise BadArgument(
             f"{rows.files[0]} has no column of the elements: options name all of its columns, "
             f"{', '.join(rows.table.column_names)}."
@@ -333,7 +348,7 @@ def _sets(rows: TableRows, recipe: Recipe) -> Read:
         sets = as_sets(
             table,
             rows.table.select(recipe.targets) if recipe.target and labels is None else None,
-            set_id=recipe.set_id,
+            set_id=Ids(recipe.set_id, recipe.inner_id),
             # If there are lists, all other columns belong to the sets unless options name some.
             set_columns=recipe.set_columns if recipe.set_columns or not has_lists else None,
             numeric=[name for name in recipe.numeric if name not in recipe.targets],
@@ -413,7 +428,7 @@ def _check_known(name: str, known: Sequence[str], option: str, file: File) -> No
 
 
 def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+    return "--set-id" if name == "inner_id" else f"--{name.replace('_', '-')}"
 
 
 def _unknown(name: str, owner: str, known: Sequence[str], file: File) -> BadArgument:

@@ -23,7 +23,11 @@ NotNegative = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 @dataclass(frozen=True)
 class Recipe:
-    """The options of ``janossy fit`` that name columns."""
+    """The options of ``janossy fit`` that name columns.
+
+    The values of the columns ``set_id`` together identify a set. In sets of sets, those of ``inner_id`` identify an
+    inner set within its set.
+    """
 
     set_id: tuple[str, ...] = ()
     target: tuple[str, ...] = ()
@@ -35,6 +39,12 @@ class Recipe:
     weight: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     event: tuple[str, ...] = ()
+    inner_id: tuple[str, ...] = ()
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The columns of all ids."""
+        return (*self.set_id, *self.inner_id)
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -44,7 +54,7 @@ class Recipe:
     @property
     def beside(self) -> tuple[str, ...]:
         """The columns that a fit reads and that belong neither to elements nor to sets."""
-        return (*self.targets, *self.weight, *(name for name in self.groups if name not in self.set_id))
+        return (*self.targets, *self.weight, *(name for name in self.groups if name not in self.ids))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -15,11 +15,13 @@ from janossy.nn.statistics import (
     CellCounts,
     CellPairs,
     ContextColumns,
+    InnerStatistics,
     NumberStatistics,
     OthersAtExtremes,
     PooledStatistics,
     SetSize,
 )
+from janossy.nn.statistics.inner import inner_sets
 from janossy.nn.statistics.sorted_sets import SortedSets
 from janossy.sets import Ragged
 from janossy.tables.layout import Layout
@@ -41,6 +43,9 @@ SMALL_SETS = 40
 
 FEWEST_SETS = 3
 """The fewest sets that must hold a cell or a pair for it to be kept."""
+
+INNER_CELLS = 16
+"""The most cells of a bag of categories of inner sets, each of which gives several statistics of the set."""
 
 MAX_OFFSET = 1e3
 """The largest mean in standard deviations at which numbers lose their standardisation: float32 keeps the digits."""
@@ -72,6 +77,8 @@ def choose_statistics(
 ) -> PooledStatistics:
     """Returns statistics for sets with such columns, fitted to these sets. Targets are not used.
 
+    For sets of sets they are statistics of all elements, and statistics over the inner sets of those of each inner set.
+
     Args:
         most: the largest number of statistics of each kind.
         scheme: the scheme of bags of categories, as in ``CellCounts``.
@@ -82,16 +89,27 @@ def choose_statistics(
     """
     elements, of_sets = layouts
     columns: dict[str, Any] = {"vocabularies": elements.vocabularies, "num_numbers": elements.num_numbers}
+    columns["inner"] = elements.inner
     statistics = PooledStatistics([SetSize()], **columns)
     if standardised:
         statistics.offsets.copy_(_offsets(elements))
     seen = statistics.sorted(sets, context)
     blocks = [SetSize(), *_blocks(seen, elements, most or Sizes(), scheme, compact)]
+    if elements.inner:
+        blocks.append(_of_inner_sets(seen, elements, scheme))
     if of_sets.num_columns:
         blocks.append(ContextColumns(of_sets.vocabularies, num_numbers=of_sets.num_numbers))
     fitted = PooledStatistics(blocks, **columns)
     fitted.offsets.copy_(statistics.offsets)
     return fitted
+
+
+def _of_inner_sets(seen: SortedSets, layout: Layout, scheme: str) -> InnerStatistics:
+    inner = inner_sets(seen)[0]
+    blocks = [SetSize(), *_blocks(inner, layout, Sizes(cells=INNER_CELLS, hashed=0), scheme, compact=True)]
+    width = sum(cast(int, block.out_features) for block in blocks)
+    levels = (0.25, 0.5, 0.75) if width <= FEW_NUMBERS else ()
+    return InnerStatistics(blocks, [SetSize(), NumberStatistics(width, quantiles=levels)])
 
 
 def has_more_than_compact(layout: Layout) -> bool:

@@ -54,6 +54,10 @@ class SetLayer(nn.Module):
         """Returns the sizes of the results for sets of these sizes."""
         return sizes
 
+    def sizes_in(self, sets: Ragged) -> tuple[int, ...]:
+        """Returns the sizes of the results for these sets. By default they follow from the sizes alone."""
+        return self.sizes_of(sets.sizes)
+
     def check(self, sets: Ragged) -> None:
         """Raises a TypeError unless these are sets, a ValueError unless they hold vectors (N, in_features)."""
         check_sets(sets, type(self).__name__)

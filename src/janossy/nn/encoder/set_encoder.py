@@ -77,13 +77,20 @@ class SetEncoder(SetLayer):
         with untouched(self):
             for layer in self.layers:
                 total += seconds(layer, sets)
-                sizes = layer.sizes_of(sets.sizes) if isinstance(layer, SetLayer) else sets.sizes
+                sizes = layer.sizes_in(sets) if isinstance(layer, SetLayer) else sets.sizes
                 sets = outline(apply(layer, sets[:0], inputs), sizes)
         return total
 
     def sizes_of(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
         for layer in self.layers:
             sizes = layer.sizes_of(sizes) if isinstance(layer, SetLayer) else sizes
+        return sizes
+
+    def sizes_in(self, sets: Ragged) -> tuple[int, ...]:
+        sizes = sets.sizes
+        for i, layer in enumerate(self.layers):
+            if isinstance(layer, SetLayer):
+                sizes = layer.sizes_of(sizes) if i else layer.sizes_in(sets)
         return sizes
 
     def config(self) -> dict[str, Any]:

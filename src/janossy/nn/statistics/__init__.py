@@ -1,6 +1,7 @@
 """Fixed statistics of sets, exactly invariant, in blocks side by side; and functions of them."""
 
 from janossy.nn.statistics.cells import CellCounts, CellPairs, CodeValues
+from janossy.nn.statistics.inner import InnerStatistics
 from janossy.nn.statistics.moments import NumberStatistics, OthersAtExtremes
 from janossy.nn.statistics.pooled import ContextColumns, PooledStatistics, SetSize
 from janossy.nn.statistics.scores import LinearScores, StatisticsNetwork, TreeEnsemble
@@ -10,6 +11,7 @@ __all__ = [
     "CellPairs",
     "CodeValues",
     "ContextColumns",
+    "InnerStatistics",
     "LinearScores",
     "NumberStatistics",
     "OthersAtExtremes",

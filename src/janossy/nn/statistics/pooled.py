@@ -1,6 +1,7 @@
 """PooledStatistics: each set as one vector of fixed statistics that depend on the set alone."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import torch
@@ -91,6 +92,7 @@ class PooledStatistics(nn.Module):
         blocks: modules that map ``SortedSets`` to (B, their out_features).
         vocabularies: the number of codes of each categorical column of the elements.
         num_numbers: the number of columns of numbers.
+        inner: True for sets of sets, whose elements have one more column: the number of their inner set.
 
     Buffers: ``offsets`` (num_numbers,) float64.
 
@@ -106,9 +108,11 @@ class PooledStatistics(nn.Module):
 
     offsets: Tensor
 
-    def __init__(self, blocks: Sequence[nn.Module], *, vocabularies: Sequence[int], num_numbers: int) -> None:
+    def __init__(
+        self, blocks: Sequence[nn.Module], *, vocabularies: Sequence[int], num_numbers: int, inner: bool = False
+    ) -> None:
         super().__init__()
-        self.blocks = nn.ModuleList(blocks)
+        self.blocks, self.inner = nn.ModuleList(blocks), inner
         self.vocabularies, self.num_numbers = list(vocabularies), num_numbers
         self.num_codes = len(self.vocabularies)
         self.out_features = sum(cast(int, block.out_features) for block in blocks)
@@ -123,15 +127,17 @@ class PooledStatistics(nn.Module):
 
         Raises: ValueError for elements of another number of columns.
         """
-        if sets.values.dim() != 2 or sets.values.shape[1] != self.num_codes + self.num_numbers:
+        width = self.num_codes + self.num_numbers + self.inner
+        if sets.values.dim() != 2 or sets.values.shape[1] != width:
+            last = ", and the numbers of inner sets" if self.inner else ""
             raise ValueError(
-                f"PooledStatistics expects elements (N, {self.num_codes + self.num_numbers}), codes and then numbers; "
+                f"PooledStatistics expects elements (N, {width}), codes and then numbers{last}; "
                 f"got {tuple(sets.values.shape)}. Give as many columns as it was made for."
             )
-        found = SortedSets.of(sets, self.num_codes, context)
+        found = SortedSets.of(sets, self.num_codes, context, inner=self.inner)
         numbers = found.numbers + self.offsets
         numbers = numbers.where(numbers.abs() > ROUNDING * self.offsets.abs(), 0.0)
-        return SortedSets(found.codes, numbers, found.sizes, context)
+        return replace(found, numbers=numbers)
 
     @torch.no_grad()
     def forward(self, sets: Ragged, context: Tensor | None = None) -> Tensor:
@@ -147,7 +153,8 @@ class PooledStatistics(nn.Module):
 
     def config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor."""
-        return {"blocks": list(self.blocks), "vocabularies": self.vocabularies, "num_numbers": self.num_numbers}
+        given = {"blocks": list(self.blocks), "vocabularies": self.vocabularies, "num_numbers": self.num_numbers}
+        return given | {"inner": True} if self.inner else given
 
 
 def pieces(sets: Ragged, width: int) -> list[slice]:

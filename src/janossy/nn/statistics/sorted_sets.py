@@ -18,24 +18,31 @@ class SortedSets:
     Elements with one hash are equal, except for collisions of 64 bits. So a sum in this order has the same bits for
     every order of the input, and in every batch.
 
-    Shapes: codes (N, k) int64, numbers (N, m) float64, sizes and starts (B,), owners (N,), context (B, e) or None.
+    In sets of sets, ``inner`` is the number of each element's inner set. The order does not depend on it.
+
+    Shapes: codes (N, k) int64, numbers (N, m) float64, sizes and starts (B,), owners (N,), context (B, e) or None,
+        inner (N,) int64 or None.
     """
 
     codes: Tensor
     numbers: Tensor
     sizes: Tensor
     context: Tensor | None
+    inner: Tensor | None = None
 
     @classmethod
-    def of(cls, sets: Ragged, num_codes: int, context: Tensor | None = None) -> "SortedSets":
-        """Sorts encoded sets, whose first ``num_codes`` columns are codes."""
+    def of(cls, sets: Ragged, num_codes: int, context: Tensor | None = None, *, inner: bool = False) -> "SortedSets":
+        """Sorts encoded sets, whose first ``num_codes`` columns are codes; the last is ``inner`` if that is True."""
         values = sets.values + 0.0  # -0.0 is 0.0
+        numbers_of_inner = values[:, -1].long() if inner else None
+        values = values[:, :-1] if inner else values
         sizes = sets.offsets.diff()
         owners = torch.arange(len(sizes), device=sizes.device).repeat_interleave(sizes)
         order = hashes(values).argsort(stable=True)
-        values = values[order[owners[order].argsort(stable=True)]]
+        order = order[owners[order].argsort(stable=True)]
+        values = values[order]
         codes, numbers = values[:, :num_codes].long(), values[:, num_codes:].double()
-        return cls(codes, numbers, sizes, context)
+        return cls(codes, numbers, sizes, context, None if numbers_of_inner is None else numbers_of_inner[order])
 
     def __len__(self) -> int:
         return len(self.sizes)
