@@ -11,6 +11,7 @@ from janossy.estimators import SetClassifier, SetRegressor, SetStatistics, load,
 from janossy.estimators.candidates import AUTO_NESTED, candidates
 from janossy.estimators.nested import SAMPLED, build_nested
 from janossy.estimators.strategies import STRATEGIES, build_network
+from janossy.saving import SavedModelError
 from janossy.sets import Ragged
 from janossy.tables import Layout, as_sets
 
@@ -85,7 +86,18 @@ def test_laws(name, tmp_path):
     np.testing.assert_allclose(alone, expected[:9], rtol=tolerance)
     again = load(save(model, tmp_path / "model"))
     assert np.array_equal(again.predict(sets), expected)
-    assert again.encoder_.inner and again.explain(sets[:2])
+    assert again.encoder_.inner
+    assert ("inner sets: " in again.explain(sets[:2])) == (name not in ("trees", "linear"))
+
+
+def test_a_saved_network_fits_its_encoder(tmp_path):
+    """A description whose encoder knows no inner sets is damaged."""
+    sets, y = sets_of(*shop(30))
+    for i, strategy in enumerate(("k1", {"strategy": "k1", "inner": "none"}, "linear")):
+        model = SetRegressor(strategy, max_epochs=1, validation=0.3).fit(sets, y)
+        model.encoder_.inner = False
+        with pytest.raises(SavedModelError, match="a saved network expects"):
+            load(save(model, tmp_path / str(i)))
 
 
 def test_a_classifier_with_everything_around_it():

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from janossy.inference import Link, Prediction, predict
 from janossy.inference.prediction import exact, of_groups
 from janossy.kernels.compilation import hurrying
+from janossy.nn import InnerSets, SetEncoder
 from janossy.nn.modes import evaluating
 from janossy.nn.network import JanossyNetwork, check_network
 from janossy.nn.readout import Readout
@@ -191,5 +192,17 @@ def seconds_of(network: nn.Module, sets: Ragged, orderings: Orderings | None = N
 
 
 def explained(network: nn.Module, sets: Ragged) -> str:
-    """Returns the text of ``JanossyNetwork.explain``, or the parts of another module."""
-    return network.explain(sets) if isinstance(network, JanossyNetwork) else str(network)
+    """Returns the text of ``JanossyNetwork.explain``, for sets of sets of both levels, or another module's parts."""
+    if not isinstance(network, JanossyNetwork):
+        return str(network)
+    layer = inner_layer(network)
+    if layer is None or not isinstance(layer.inner, JanossyNetwork):
+        return network.explain(sets)
+    return f"inner sets: {layer.inner.explain(layer.split(sets)[0])}\n{network.explain(sets)}"
+
+
+def inner_layer(network: JanossyNetwork) -> InnerSets | None:
+    """Returns the layer that pools the inner sets of sets of sets; None without such a layer."""
+    encoder = network.encoder
+    first = encoder.layers[0] if isinstance(encoder, SetEncoder) else encoder
+    return first if isinstance(first, InnerSets) else None

@@ -12,9 +12,10 @@ from janossy.checks import check_integer
 from janossy.estimators.class_targets import ClassTargets
 from janossy.estimators.description import Saved, SavedClassifier, checked
 from janossy.estimators.ensemble import Ensemble
+from janossy.estimators.networks import inner_layer
 from janossy.estimators.predictor import AnyPredictor, ClassPredictor, NumberPredictor
 from janossy.estimators.tasks import Classification, Regression
-from janossy.nn import ColumnEmbedding, InnerSets, Readout, SetEncoder
+from janossy.nn import ColumnEmbedding, Readout
 from janossy.nn.network import JanossyNetwork
 from janossy.nn.statistics import ContextColumns, StatisticsNetwork
 from janossy.saving import SavedModelError, read_model, rebuild
@@ -89,9 +90,9 @@ def _check_fits(network: JanossyNetwork | StatisticsNetwork, layout: Layout, con
         _check_statistics(network, layout, context, num_outputs)
         return
     embed, rho, inner = network.h, network.rho, False
-    first = network.encoder.layers[0] if isinstance(network.encoder, SetEncoder) else network.encoder
-    if isinstance(first, InnerSets) and isinstance(first.inner, JanossyNetwork):
-        embed, inner = first.inner.h, True
+    layer = inner_layer(network)
+    if layer is not None and isinstance(layer.inner, JanossyNetwork):
+        embed, inner = layer.inner.h, True
     if isinstance(embed, ColumnEmbedding) and (
         (embed.vocabularies, embed.num_numbers) != (layout.vocabularies, layout.num_numbers)
         or layout.inner != bool(embed.num_unread + inner)
