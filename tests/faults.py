@@ -349,6 +349,17 @@ FAULTS = (
         "total += seconds(layer, sets)", "total = seconds(layer, sets)",
     ),
     _in(
+        "nn", "inner_sets.py", "nn/test_inner_sets",
+        "inner sets of one number are pooled across outer sets",
+        "inner_groups(sets.to_index()[1], numbers", "inner_groups(0 * sets.to_index()[1], numbers",
+    ),
+    _in(
+        "nn/statistics", "inner.py", "nn/test_inner_sets",
+        "statistics of statistics leave out the last inner set",
+        "Ragged.from_sizes(vectors, num_inner.tolist())",
+        "Ragged.from_sets([x[:-1] for x in Ragged.from_sizes(vectors, num_inner.tolist()).to_sets()])",
+    ),
+    _in(
         "nn/encoder", "within.py", "nn/test_encoder",
         "seeds look at padding too",
         "*kv.unbind(2), mask=mask) for q", "*kv.unbind(2), mask=None) for q",

@@ -76,6 +76,7 @@ def test_a_plus_joins_columns_of_one_id(janossy):  # noqa: F811
             (*FIT, "--set-id", "price", *OPTIONS),
             "--set-id expects one id, or two for sets of sets; got customer, order,",
         ),
+        ((*FIT[:5], "customer", *FIT[6:], *OPTIONS), "--set-id expects different columns; got 'customer' twice."),
         ((*FIT[:5], "ordr", *FIT[6:], *OPTIONS), "shop.csv has no column 'ordr', which --set-id names."),
         ((*FIT, "--set-columns", "price", *OPTIONS), "A column of the inner sets is read with the elements."),
         (("group", "shop.csv", *FIT[2:6], "--out", "s.parquet"), "write --set-id customer+order."),
@@ -96,4 +97,21 @@ def test_streams_and_folders_take_one_id(janossy):  # noqa: F811
     code, _, error = janossy("predict", "model", "shop.parquet", "--out", "folder")
     assert code == 2 and "expected a model of sets, one row per set; got one of sets of sets." in error
     code, _, error = janossy("fit", "shop.parquet", "--stream", *FIT[2:], "--out", "other")
-    assert code == 2 and "expected one id, as it does not read sets of sets; got customer, order." in error
+    assert code == 2 and "--stream expects one --set-id, as streams hold no sets of sets; got customer, order." in error
+
+
+def test_an_id_is_no_data_of_the_model(janossy):  # noqa: F811
+    columns = shop()
+    write("shop.csv", columns)
+    assert janossy(*FIT, *OPTIONS)[0] == 0
+    code, _, error = janossy(
+        "predict", "model", "shop.csv", "--set-id", "customer", "--set-id", "price", "--out", "p.csv"
+    )
+    assert code == 2 and "--set-id expects columns that the model does not read as data; got 'price'," in error
+    hits = [[{"customer": i % 3, "x": 0.5 * i}] for i in range(40)]
+    write(
+        "hits.parquet", {"customer": [f"c{i}" for i in range(40)], "hits": hits, "y": [float(i % 5) for i in range(40)]}
+    )
+    one = ("--set-id", "customer", "--target", "y", "--task", "regression", *OPTIONS[:-1], "other")
+    assert janossy("fit", "hits.parquet", *one)[0] == 0  # a field of the lists has the name of the id
+    assert janossy("predict", "other", "hits.parquet", "--set-id", "customer", "--out", "q.csv")[0] == 0

@@ -64,7 +64,7 @@ ERRORS = {
     "four dimensions": (lambda: as_sets([np.ones((2, 3, 1))]), ValueError, r"\(n, d\), or \(n,\).*as set 0"),
     "numbers": (lambda: as_sets([1.0, 2.0]), TypeError, "each set as an array.*got float as set 0"),
     "frames": (lambda: as_sets([pd.DataFrame(LONG)]), TypeError, "got DataFrame as set 0. Join tables.*with set_id="),
-    "uneven": (lambda: as_sets([[[1.0, 2.0], [3.0]]]), TypeError, "lists within them"),
+    "uneven": (lambda: as_sets([[[1.0, 2.0], [3.0]]]), TypeError, "lists within them.* with two ids"),
     "kinds": (lambda: as_sets([np.ones(2), np.array(["a"])]), TypeError, "one kind, float64.*got <U1 in set 1"),
     "words and numbers": (lambda: as_sets([["a"], [1.0]]), TypeError, "elements of one kind.*Arrow says"),
     # Columns of lists

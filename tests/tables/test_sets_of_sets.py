@@ -99,6 +99,8 @@ TABLE = {"a": [1, 1, 2], "b": ["p", "q", "p"], "x": [1.0, 2.0, 3.0], "y": [0, 1,
         ({}, {"y": "y"}, r"column 'y' expects one value per set; .* set_id='a\+b'"),
         ({}, {"set_columns": "y"}, "A column of the inner sets is read with the elements"),
         ({"y": [0.0, 0.0, None]}, {"y": "y"}, "expects a target for every set; got none for set 2, in row 2"),
+        ({}, {"y": {(1, "p"): 0, (1, "q"): 1, (2, "p"): 1}}, r"per set, by a; got targets by a, b\..* set_id='a\+b'"),
+        ({}, {"y": {"b": ["p", "q"], "a": [1, 2], "y": [0, 1]}}, r"per set, by a; got targets by a, b\."),
         ({"x": [[1.0], [2.0], [3.0]]}, {}, "one id for a table with lists, whose rows are sets; got a, b"),
     ],
 )

@@ -33,8 +33,10 @@ def names(listed: Sequence[str]) -> tuple[str, ...]:
 
 
 def levels(set_id: Sequence[str]) -> tuple[str, ...]:
-    """Returns the id of sets, and that of inner sets if there is one. Raises: BadArgument for more."""
+    """Returns the id of sets, and that of inner sets if there is one. Raises: BadArgument for more, or one id twice."""
     ids = tuple(dict.fromkeys(set_id))
+    if twice := [name for name in ids if set_id.count(name) > 1]:
+        raise BadArgument(f"--set-id expects different columns; got {twice[0]!r} twice. Leave one out.")
     if len(ids) > 2:
         raise BadArgument(
             f"--set-id expects one id, or two for sets of sets; got {', '.join(ids)}. If their values together "

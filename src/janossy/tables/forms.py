@@ -26,6 +26,7 @@ from janossy.tables.table import SetTable
 from janossy.tables.targets import (
     Targets,
     check_known,
+    check_outer,
     taken_by_name,
     targets_of,
     with_targets,
@@ -160,7 +161,10 @@ def as_sets(
     if len(sets) == 0:
         raise ValueError("as_sets expects one set or more; got none: Found array with 0 sample(s).")
     sets = _overruled(sets, kinds)
-    return sets if targets is None else with_targets(sets, targets, by_element, where)
+    if targets is None:
+        return sets
+    check_outer(targets, ids.outer, ids.inner)
+    return with_targets(sets, targets, by_element, where)
 
 
 def _of_arrays(X: Any) -> SetTable:

@@ -105,6 +105,19 @@ def targets_of(y: Any, set_id: Sequence[str], X: Any, num_rows: int) -> Targets:
     return Targets({"y": _column(y)}, True)
 
 
+def check_outer(targets: Targets, outer: Sequence[str], inner: Sequence[str]) -> None:
+    """Raises a ValueError for targets that are given by the ids of inner sets too."""
+    if not inner or targets.ids is None:
+        return
+    both = (*outer, *inner)
+    as_ids = any(isinstance(name, tuple) and len(name) == len(both) for name in targets.ids[:1])
+    if as_ids or set(inner) & set(targets.columns):
+        raise ValueError(
+            f"y expects one target per set, by {'+'.join(outer)}; got targets by {', '.join(both)}. Leave the inner id "
+            f"out of y. If each inner set has a target of its own, write set_id={'+'.join(both)!r}."
+        )
+
+
 def with_targets(sets: SetTable, targets: Targets, add: bool, where: Where) -> tuple[SetTable, np.ndarray]:
     """Returns the sets, and the targets in their order, (B,), or (B, t) for several.
 

@@ -274,7 +274,7 @@ def _check_enough(validation: float | int | None, num_sets: int, files: str) -> 
 def _trained(
     request: Request, read: Read, targets: np.ndarray, task: TaskName, console: Console
 ) -> tuple[Estimator, float, str]:
-    """Returns the fitted model, its seconds, and what more time may bring."""
+    """Returns the fitted model, its seconds, and what more time may bring; "" after an interrupt."""
     model: Estimator
     if task == "classification":
         weight: Literal["balanced"] | None = "balanced" if request.balanced else None
@@ -298,7 +298,7 @@ def _trained(
     model.set_params(progress=None)
     used = [str(trial) for trial in model.trials_ if trial.weight]
     say(console, f"{' and '.join(used)}, after {duration(monotonic() - began)}")
-    outlook = display.outlook(model.trials_)
+    outlook = "" if model.interrupted_ else display.outlook(model.trials_)
     if outlook:
         say(console, outlook)
     return model, monotonic() - began, outlook

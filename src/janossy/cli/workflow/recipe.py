@@ -195,13 +195,18 @@ def stream_to_fit(paths: Sequence[File], recipe: Recipe) -> Read:
     from janossy.tables import SetStream  # loads pandas, which pyarrow.dataset imports
 
     check_apart(recipe)
+    if recipe.inner_id:
+        raise BadArgument(
+            f"--stream expects one --set-id, as streams hold no sets of sets; got {', '.join(recipe.ids)}. Leave "
+            f"--stream out. If their values together identify a set, write --set-id {'+'.join(recipe.ids)}."
+        )
     try:
         stream = SetStream(
             paths,
             recipe.target[0] if len(recipe.targets) == 1 else recipe.targets,
             sample_weight=next(iter(recipe.weight), None),
             groups=next(iter(recipe.groups), None),
-            set_id=["+".join(names) for names in (recipe.set_id, recipe.inner_id) if names],
+            set_id="+".join(recipe.set_id) or None,
             set_columns=recipe.set_columns or None,
             numeric=recipe.numeric,
             categorical=recipe.categorical,
@@ -258,6 +263,11 @@ def sets_to_predict(
     ids = split_ids(ids, known)
     for name in ids.ids:
         _check_known(name, known, "set_id", files[0])
+        if name in kinds and not any(name in leaf_names(field, kinds) for field in fields if field.name != name):
+            raise BadArgument(
+                f"--set-id expects columns that the model does not read as data; got {name!r}, which it reads. Name "
+                "another column, or copy this one under a new name."
+            )
     as_numbers = tuple(name for name in recipe.numeric if kinds.get(name) == "numeric")
     has_targets = bool(recipe.target) and all(name in known for name in recipe.targets)
     has_targets = has_targets and bool(_there(rows.table, recipe.targets).any())
