@@ -135,9 +135,8 @@ def _fixed_width(elements: pa.Array, name: str) -> pa.Array:
     if len(widths) > 1:
         raise TypeError(
             f"column {name!r} expects lists of numbers, text or structs, one list per set; got lists within them, "
-            f"{elements.type}, of several lengths, such as {widths[0]} and {widths[1]}. Vectors of one length become "
-            "columns; flatten other lists, or make each inner value a separate column. Sets of sets are read from one "
-            "row per element, with two ids."
+            f"{elements.type}, of several lengths, such as {widths[0]} and {widths[1]}. Flatten them, or give "
+            "sets of sets as one row per element, with two ids."
         )
     values = elements.flatten()
     return pa.FixedSizeListArray.from_arrays(values, widths[0] if widths else 1)
