@@ -3,13 +3,14 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LOWEST := $(VENV)-lowest
 TORCH_PIN := $(VENV)-constraints/torch.txt
 REPRODUCE_OUT := results/arithmetic-quick
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help announce reproduce test test-studies test-all test-triton test-cuda docs test-docs lint-and-kernels lint format bench bench-cuda plan constraints clean check-python
+.PHONY: help announce reproduce test test-studies test-all test-lowest test-triton test-cuda docs test-docs lint-and-kernels lint format bench bench-cuda plan constraints clean check-python
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +38,16 @@ test-studies: $(VENV)/.installed-dev  ## The tests of studies/
 test-all: lint-and-kernels test-triton  ## Every case of every test, as CI does nightly
 	$(PYTEST) --all $(addprefix --ignore=,$(OF_TABLES) tests/site)
 	$(PYTEST) --all $(OF_TABLES)
+
+# numba's kernels are kept apart, as a kernel belongs to one version of it.
+test-lowest: check-python  ## The tests with the lowest versions that pyproject.toml allows, in an environment of their own
+	$(PYTHON) -m venv --clear $(LOWEST)
+	$(PYTHON) -m tests.lowest cli estimators excel fast graph hub onnx plot > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/python -m pip install -c $(LOWEST)/constraints.txt -e '.[cli,estimators,excel,fast,graph,hub,onnx]' \
+	  awkward hypothesis pandas polars pytest pytest-timeout pytest-xdist
+	NUMBA_CACHE_DIR=$(abspath $(LOWEST))/kernels OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m tests.compile_kernels
+	NUMBA_CACHE_DIR=$(abspath $(LOWEST))/kernels OMP_NUM_THREADS=1 $(LOWEST)/bin/pytest -n 2 --dist=worksteal \
+	  -W default::DeprecationWarning $(addprefix --ignore=tests/,site studies cuda test_bench_cuda.py test_benchmarks.py test_mutants.py)
 
 # A process of its own: Triton reads once whether it is to interpret kernels.
 test-triton: $(VENV)/.installed-dev  ## The kernels for CUDA, on the CPU in Triton's interpreter
@@ -91,7 +102,7 @@ constraints: check-python  ## Regenerate constraints.txt in a throwaway environm
 	rm -rf $(VENV)-constraints
 
 clean:  ## Remove environments, builds and caches (results stay)
-	rm -rf $(VENV) $(VENV)-constraints build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-constraints $(LOWEST) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests benchmarks studies examples docs -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 check-python:

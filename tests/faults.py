@@ -396,6 +396,16 @@ FAULTS = (
         "product.sum(1, keepdim=True) - product for", "product.sum(1, keepdim=True) for",
     ),
     _in(
+        "evaluate/tuples", "series_slopes.py", "evaluate/test_series_slopes",
+        "slopes of increasing tuples count the element among those behind it",
+        " - chain.cumsum(1)\n", " - chain.cumsum(1) + chain\n",
+    ),
+    _in(
+        "evaluate/tuples", "series_slopes.py", "evaluate/test_series_slopes",
+        "slopes of tuples take the harmonic for its conjugate",
+        "by_sum.conj() * rate", "by_sum * rate",
+    ),
+    _in(
         "evaluate/tuples", "relation_means.py", "nn/test_encoder",
         "pairs above zero take in the element itself",
         "above - (a + b).relu()", "above",

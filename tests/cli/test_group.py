@@ -18,6 +18,7 @@ from pyarrow import parquet
 from janossy.cli.workflow import grouping
 from janossy.tables import as_sets
 from tests.cli.commands import janossy, write
+from tests.tables.forms import array_of
 
 __all__ = ["janossy"]
 
@@ -140,7 +141,7 @@ def test_ids_that_are_not_a_number_are_missing(janossy):
     [
         pa.array([10**18, 10**18 + 1, 10**18], pa.decimal128(19, 0)),
         pa.array([2**63, 2**63 + 1, 2**63], pa.uint64()),
-        pa.array([uuid.UUID(int=2**100), uuid.UUID(int=2**100 + 1), uuid.UUID(int=2**100)]),
+        array_of([uuid.UUID(int=2**100), uuid.UUID(int=2**100 + 1), uuid.UUID(int=2**100)], pa.uuid()),
         pa.array([b"\x00\xff", b"\x00\xfe", b"\x00\xff"], pa.binary(2)),
     ],
     ids=["decimal", "uint64", "uuid", "binary"],

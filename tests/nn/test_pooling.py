@@ -259,11 +259,13 @@ def test_unknown_names():
         JanossyPooling(GRU(2, 3), Canonical(), reduce="median")
     with pytest.raises(
         ValueError,
-        match=r"expects 'auto', an evaluator, or one of gather, .*, shared_prefixes, sampled_prefixes; got 'magic'",
+        match=r"expects 'auto', an evaluator, or one of elementwise, .*, sampled_prefixes; got 'magic'",
     ):
         JanossyPooling(GRU(2, 3), Canonical(), evaluate="magic")
     for unsuited in (SimpleNamespace(name="half an evaluator"), SimpleNamespace(), Gather):
-        with pytest.raises(TypeError, match=r"expects 'auto', an evaluator such as Spectral\(\), or one of gather"):
+        with pytest.raises(
+            TypeError, match=r"expects 'auto', an evaluator such as Spectral\(\), or one of elementwise"
+        ):
             JanossyPooling(GRU(2, 3), Canonical(), evaluate=unsuited)
 
 

@@ -18,6 +18,18 @@ def parts(values: np.ndarray, sizes: list[int]) -> list[np.ndarray]:
     return [values[a:b] for a, b in pairwise([0, *accumulate(sizes)])]
 
 
+def array_of(values: list, kind: pa.DataType) -> pa.Array:
+    """Returns Python's values as an Arrow array of this type."""
+    if isinstance(kind, pa.DictionaryType):
+        return pa.array(values, kind.value_type).dictionary_encode()
+    if kind == pa.uuid():  # pyarrow takes Python's from version 24 on
+        storage = pa.array([None if each is None else each.bytes for each in values], kind.storage_type)
+        return pa.ExtensionArray.from_storage(kind, storage)
+    if kind == pa.float16():  # and floats as these
+        values = [None if each is None else np.float16(each) for each in values]
+    return pa.array(values, kind)
+
+
 # Forms of elements (N, d), float64.
 
 ARRAYS = {

@@ -36,6 +36,7 @@ from janossy.cli.workflow import grouping
 from janossy.cli.workflow.recipe import Recipe, sets_to_fit, sets_to_predict
 from janossy.tables import SetStream, SetTable, TableEncoder, as_sets
 from janossy.tables.arrow import without_views
+from tests.tables.forms import array_of
 
 NEAR = 2**53
 """The number around which float64 begins to confuse whole numbers."""
@@ -101,9 +102,7 @@ def column(rng: random.Random, name: str, num: int, nulls: float) -> pa.Array:
     pool = [draw(rng) for _ in range(rng.randint(1, 6))]
     absent = (None, float("nan")) if pa.types.is_floating(kind) else (None,)
     values = [rng.choice(absent) if rng.random() < nulls else rng.choice(pool) for _ in range(num)]
-    if isinstance(kind, pa.DictionaryType):
-        return pa.array(values, kind.value_type).dictionary_encode()
-    return pa.array(values, kind)
+    return array_of(values, kind)
 
 
 def key(value: Any) -> Any:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from janossy.tables import as_sets
+from tests.tables.forms import array_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sets.md").read_text(encoding="utf-8")
 
@@ -65,9 +66,7 @@ REFUSED = "refused"
 
 def column(row: Row) -> pa.Array:
     values = [row.values[0], row.values[1], row.values[0]]
-    if isinstance(row.kind, pa.DictionaryType):
-        return pa.array(values, row.kind.value_type).dictionary_encode()
-    return pa.array(values, row.kind)
+    return array_of(values, row.kind)
 
 
 def names_of(values: Any) -> str:

@@ -16,6 +16,11 @@ def one_chunk(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     return values.chunk(0) if values.num_chunks == 1 else values.unify_dictionaries().combine_chunks()
 
 
+def without_halves(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Returns 16-bit floats as 32-bit ones, with which every version of Arrow computes; other values as they are."""
+    return values.cast(pa.float32()) if pa.types.is_float16(values.type) else values
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Returns True for a type of text, in any of Arrow's storage forms except dictionaries."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

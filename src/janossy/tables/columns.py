@@ -366,6 +366,9 @@ def _inferred(values: np.ndarray, name: str) -> pa.Array:
             ) from error
         return large
     except (ValueError, TypeError, pa.ArrowException) as error:
+        if all(x is None or isinstance(x, UUID) for x in values):  # pyarrow infers their type from version 24 on
+            stored = pa.array([None if x is None else x.bytes for x in values], pa.binary(16))
+            return pa.ExtensionArray.from_storage(pa.uuid(), stored)
         first, row = _odd_one(values)
         raise TypeError(
             f"column {name!r} expects values of one type, and each argument must be a string or a number (or a "

@@ -158,6 +158,8 @@ def _numbered(columns: Mapping[str, Column], where: Where) -> tuple[np.ndarray, 
 
 def _codes(values: np.ndarray) -> np.ndarray:
     """Numbers the values in the order in which they first appear, as Arrow does."""
+    if values.dtype == np.float16:  # pyarrow numbers these from version 26 on
+        values = values.astype(np.float32)
     return cast(np.ndarray, pa.array(values).dictionary_encode().indices.to_numpy())
 
 

@@ -157,8 +157,10 @@ def _arrow(x: Any, name: str = "x") -> pa.ChunkedArray | pa.Array | None:
     try:
         if isinstance(x, pa.Array | pa.ChunkedArray):
             return x
-        if isinstance(x, pa.RecordBatch | pa.Table):
+        if isinstance(x, pa.RecordBatch):
             return x.to_struct_array()
+        if isinstance(x, pa.Table):  # whose own method fails without rows in pyarrow 18
+            return pa.chunked_array([each.to_struct_array() for each in x.to_batches()], pa.struct(x.schema))
         if is_labelled_array(x):  # it exports itself as one Arrow column, whatever its shape
             return None
         if is_of("pandas", x) or is_of("awkward", x):

@@ -113,7 +113,8 @@ def confidence(probabilities: np.ndarray, right: np.ndarray, colours: Colours) -
     said, is_so, counts = binned(probabilities, right)
     low, high = wilson(is_so, counts)
     axes.plot([0, 1], [0, 1], color=colours["ink"], linewidth=0.8, linestyle=":")
-    axes.errorbar(said, is_so, (is_so - low, high - is_so), fmt="o-", color=OURS, linewidth=1.4, markersize=4.5)
+    errors = (is_so - low).tolist(), (high - is_so).tolist()  # matplotlib takes an array of one number for a number
+    axes.errorbar(said, is_so, errors, fmt="o-", color=OURS, linewidth=1.4, markersize=4.5)
     least = min(said.min(), low.min(), probabilities.min(), 0.99)
     ends = max(0.0, least - 0.05 * (1 - least)), 1 + 0.02 * (1 - least)
     axes.set_xlim(*ends)

@@ -19,6 +19,7 @@ from janossy.cli.workflow.reading import LINES, read_tables
 from janossy.cli.workflow.text_types import Role
 from janossy.cli.workflow.wording import in_options
 from janossy.files.atomic import beside
+from janossy.tables.arrow import without_halves
 from janossy.tables.files import Files, check_alike, open_files
 from janossy.tables.ids import all_names, parts_of
 from janossy.tables.paths import COMPRESSED, FORMATS, ending_of, found_files, is_address, stored_files
@@ -309,6 +310,7 @@ def _check_constant(
 
 def _alike(values: pa.Array, firsts: np.ndarray) -> np.ndarray:
     """Flags values (N,) that equal that of the first row of their set. Types that do not compare give False."""
+    values = without_halves(values)
     first = values.take(pa.array(np.repeat(firsts, np.diff(np.append(firsts, len(values))))))
     try:
         equal = pc.equal(values, first)

@@ -18,6 +18,7 @@ from janossy.cli.workflow.text_types import Role, roles_of
 from janossy.cli.workflow.values import check_numbers, check_values, id_like
 from janossy.cli.workflow.wording import in_options
 from janossy.tables import Column, SetTable, TableEncoder, as_sets
+from janossy.tables.arrow import without_halves
 from janossy.tables.codes import CategoryCodes
 from janossy.tables.grouping import Grouping, group_numbers
 from janossy.tables.ids import Ids, all_names, parts_of
@@ -171,7 +172,7 @@ def _there(table: pa.Table, names: Sequence[str]) -> np.ndarray:
     """Returns flags (N,) of rows in which none of these columns is missing."""
     there = np.ones(len(table), bool)
     for name in names:
-        there &= ~pc.is_null(table[name], nan_is_null=True).to_numpy()
+        there &= ~pc.is_null(without_halves(table[name]), nan_is_null=True).to_numpy()
     return there
 
 
