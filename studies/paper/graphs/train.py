@@ -26,7 +26,7 @@ THRESHOLDS = tuple(i / 50 for i in range(1, 50))
 MEMORY_BUDGET = 2**33
 """The memory budget of a step. One that reads 100 neighbours on PPI keeps 7.6 GB for backward, by the estimate.
 
-Its process has 6 GB in fact."""
+Its process has up to 12 GB in fact."""
 
 STATE = ("losses", "num_vertices", "best", "seconds")
 """The names of numbers in a checkpoint, beside weights and moments."""
