@@ -242,10 +242,10 @@ def test_the_range_of_an_index_is_checked(index, num_sets):
 
 
 def test_raw_ids_are_refused_and_isolated_vertices_are_not():
-    index = torch.tensor([7, 10_139_993, 12])
+    index = torch.tensor([7, 1_013_993, 12])
     with pytest.raises(ValueError, match=r"look like raw ids.*return_ids=True, which factorizes"):
         Ragged.from_index(x, index)
-    assert len(Ragged.from_index(x, index, 10_139_994)) == 10_139_994
+    assert len(Ragged.from_index(x, index, 1_013_994)) == 1_013_994
     assert len(Ragged.from_index(x, torch.tensor([0, 1029, 5]))) == 1030
     with pytest.raises(ValueError, match="look like raw ids"):
         Ragged.from_index(x, torch.tensor([0, 1030, 5]))
