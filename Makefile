@@ -47,7 +47,7 @@ test-lowest: check-python  ## The tests with the lowest versions that pyproject.
 	  awkward hypothesis pandas polars pytest pytest-timeout pytest-xdist
 	NUMBA_CACHE_DIR=$(abspath $(LOWEST))/kernels OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m tests.compile_kernels
 	NUMBA_CACHE_DIR=$(abspath $(LOWEST))/kernels OMP_NUM_THREADS=1 $(LOWEST)/bin/pytest -n 2 --dist=worksteal \
-	  -W default::DeprecationWarning $(addprefix --ignore=tests/,site studies cuda test_bench_cuda.py test_benchmarks.py test_mutants.py)
+	  -W default::DeprecationWarning $(addprefix --ignore=tests/,site studies cuda test_bench_cuda.py test_benchmarks.py test_docs.py test_mutants.py)
 
 # A process of its own: Triton reads once whether it is to interpret kernels.
 test-triton: $(VENV)/.installed-dev  ## The kernels for CUDA, on the CPU in Triton's interpreter
