@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := $(VENV)-lowest
+IN_LOWEST := NUMBA_CACHE_DIR=$(abspath $(LOWEST))/kernels OMP_NUM_THREADS=1 $(LOWEST)/bin
 TORCH_PIN := $(VENV)-constraints/torch.txt
 REPRODUCE_OUT := results/arithmetic-quick
 
@@ -45,8 +46,8 @@ test-lowest: check-python  ## The tests with the lowest versions that pyproject.
 	$(PYTHON) -m tests.lowest cli estimators excel fast graph hub onnx plot > $(LOWEST)/constraints.txt
 	$(LOWEST)/bin/python -m pip install -c $(LOWEST)/constraints.txt -e '.[cli,estimators,excel,fast,graph,hub,onnx]' \
 	  awkward hypothesis pandas polars pytest pytest-timeout pytest-xdist
-	NUMBA_CACHE_DIR=$(abspath $(LOWEST))/kernels OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m tests.compile_kernels
-	NUMBA_CACHE_DIR=$(abspath $(LOWEST))/kernels OMP_NUM_THREADS=1 $(LOWEST)/bin/pytest -n 2 --dist=worksteal \
+	$(IN_LOWEST)/python -m tests.compile_kernels
+	$(IN_LOWEST)/pytest -n 2 --dist=worksteal \
 	  -W default::DeprecationWarning $(addprefix --ignore=tests/,site studies cuda test_bench_cuda.py test_benchmarks.py test_docs.py test_mutants.py)
 
 # A process of its own: Triton reads once whether it is to interpret kernels.

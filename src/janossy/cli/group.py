@@ -79,8 +79,6 @@ def group(
             f"--set-id expects one id, as sets of sets are not grouped; got {', '.join(ids)}. If their values together "
             f"identify a set, write --set-id {'+'.join(ids)}."
         )
-    if twice := set(of_sets) & set(ids):
-        raise BadArgument(f"--set-id and --set-columns both name {min(twice)!r}. Leave one out.")
     with loading():
         from janossy.cli.workflow.grouping import group
 
