@@ -39,7 +39,7 @@ EVERY = 10.0
 """The seconds between two lines of progress."""
 
 Layer = tuple[nn.Module, torch.dtype, int]
-"""A layer or a stack, the dtype of its elements, and the size of a set."""
+"""A layer or a stack, the dtype of its elements, and the size of a set; bfloat16 stands for autocast to it."""
 
 
 def families() -> Iterator[list[Layer]]:
@@ -57,6 +57,10 @@ def families() -> Iterator[list[Layer]]:
             (JanossyPooling(recurrence(2, 4), Sampled(2), evaluate="packed"), dtype, 3)
             for recurrence in (LSTM, GRU, RNN)
         ]
+    yield [
+        (JanossyPooling(recurrence(2, 16), Sampled(2), evaluate="packed"), torch.bfloat16, 3)
+        for recurrence in (LSTM, GRU, RNN)
+    ]
     yield [(_stack(recurrence(2, 8), Sampled(1)), torch.float64, 3) for recurrence in (LSTM, GRU, RNN)]
     yield [
         (JanossyPooling(TupleProduct(k, 2, 4), orderings(k), evaluate="permanent"), dtype, k)
@@ -79,14 +83,16 @@ def _stack(f: nn.Module, orderings: Orderings) -> Stack:
 def compile_family(i: int) -> int:
     """Runs the layers of a list, and returns how many they are."""
     layers = list(families())[i]
-    for layer, dtype, n in layers:
+    for layer, precision, n in layers:
+        dtype = torch.float32 if precision == torch.bfloat16 else precision
         if isinstance(layer, Stack):
             sets = Ragged.from_sizes(torch.arange(2 * n) % 2, [n, n])
         else:
             sets = Ragged.from_sizes(torch.randn(n, 2, dtype=dtype), [n])
         for gradients in (True, False):
             with torch.set_grad_enabled(gradients):
-                result = layer.to(dtype)(sets)
+                with torch.autocast("cpu", enabled=dtype != precision):
+                    result = layer.to(dtype)(sets)
                 result = result.values if isinstance(result, Ragged) else result
                 if gradients:
                     result.sum().backward()

@@ -51,6 +51,16 @@ def takes_cells(structure: Recurrent, x: Tensor) -> bool:
     return structure.kind in CELL_KINDS and not structure.unrolled and on_kernels_eagerly(x)
 
 
+def takes_half_cells(structure: Recurrent, inputs: Tensor) -> bool:
+    """Returns True if compiled kernels run these cells depth by depth on bfloat16 projections, as autocast makes them.
+
+    Shapes: inputs (N, gates·H).
+    """
+    if inputs.dtype != torch.bfloat16 or structure.layers[0][0].weight_hh.shape[1] < LANES["float32"]:
+        return False
+    return takes_cells(structure, inputs.new_empty(0, dtype=torch.float32))
+
+
 def numbers_kept(structure: Recurrent) -> int:
     """Returns how many numbers per hidden unit a compiled cell keeps for backward, beside its state."""
     return NUMBERS_KEPT[structure.kind]

@@ -183,12 +183,14 @@ class Recurrence(nn.Module):
 
 
 def _is_refused(kernel: Callable[..., tuple[Tensor, ...]], x: Tensor) -> bool:
-    """Returns True if autocast would give torch's LSTM a half precision that this CPU has no instructions for."""
+    """Returns True if autocast would give torch's LSTM a half precision that it does not train in on this CPU.
+
+    It trains in float16 on none, also where torch reports instructions for it.
+    """
     if kernel is not torch.lstm or x.device.type != "cpu" or not torch.is_autocast_enabled("cpu"):
         return False
     is_bfloat16 = torch.get_autocast_dtype("cpu") == torch.bfloat16
-    ops = torch.ops.mkldnn
-    return not (ops._is_mkldnn_bf16_supported() if is_bfloat16 else ops._is_mkldnn_fp16_supported())
+    return not (is_bfloat16 and torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 class RNN(Recurrence):

@@ -24,6 +24,8 @@ class Kernels(NamedTuple):
     sum_by_element: Callable[..., Any]
     step_rows: Callable[..., Any]
     step_rows_back: Callable[..., Any]
+    step_depth: Callable[..., Any]
+    step_depth_back: Callable[..., Any]
 
 
 class KernelsOnCuda(NamedTuple):
@@ -45,6 +47,7 @@ def _load() -> Kernels | None:
         return None
     try:
         # numba is an optional extra, and takes half a second to import.
+        from janossy.kernels.cpu.cell_depths import step_depth, step_depth_back  # noqa: PLC0415
         from janossy.kernels.cpu.cell_rows import step_rows, step_rows_back  # noqa: PLC0415
         from janossy.kernels.cpu.compiled import check_compiler  # noqa: PLC0415
         from janossy.kernels.cpu.logistic_means import logistic_means  # noqa: PLC0415
@@ -65,7 +68,7 @@ def _load() -> Kernels | None:
         warnings.warn(message, RuntimeWarning, stacklevel=3)
         return None
     means = tuple_means, series_means, product_means, logistic_means, means_by_place, relation_means, table_sums
-    cells = run_cells, run_cells_back, sum_by_element, step_rows, step_rows_back
+    cells = run_cells, run_cells_back, sum_by_element, step_rows, step_rows_back, step_depth, step_depth_back
     return Kernels(*means, *cells)
 
 

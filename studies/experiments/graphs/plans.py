@@ -57,7 +57,7 @@ PLANS = {
     ),
     "ppi": Plan(
         (Architecture(128, 3, 0.0, residual=True, jump=None),),
-        Schedule(0.01, 0.0, 100, 20),
+        Schedule(0.01, 0.0, 50, 10),
         num_tuning_seeds=1,
         num_seeds=10,
         slow=(),

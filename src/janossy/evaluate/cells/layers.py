@@ -1,14 +1,15 @@
 """Layers of a recurrence over a forest of cells, compiled or in torch operations."""
 
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from janossy.evaluate.cells.autograd import Cells, Projections, in_torch, unfilled
 from janossy.evaluate.cells.forest import Forest, Shape
+from janossy.evaluate.cells.half import HalfCells
 from janossy.evaluate.loading import LOADING
-from janossy.evaluate.on_kernels import lanes, takes_cells, unless_compiling
+from janossy.evaluate.on_kernels import lanes, takes_cells, takes_half_cells, unless_compiling
 from janossy.evaluate.problem import Function
 from janossy.evaluate.reduce import widened
 from janossy.functions.checks import check_dtype
@@ -83,9 +84,14 @@ def _run_layer(
         bias = widened(direction.bias_hh)[-structure.num_apart * weight.shape[1] :]
     num_gates = len(weight) // weight.shape[1]
     wide_enough = inputs.shape[1] >= num_gates * lanes(inputs)
+    by_kernels: Any = None
     if wide_enough and takes_cells(structure, inputs) and weight.dtype == inputs.dtype:
+        by_kernels = Cells
+    elif takes_half_cells(structure, inputs):
+        by_kernels = HalfCells
+    if by_kernels is not None:
         keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (inputs, weight, bias))
         LOADING.goes_without(lambda: shape.num_cells * len(weight))
         with unless_compiling():
-            return cast(Tensor, Cells.apply(structure, shape, elements, every_state, keep, inputs, weight, bias))  # type: ignore[no-untyped-call]
+            return cast(Tensor, by_kernels.apply(structure, shape, elements, every_state, keep, inputs, weight, bias))
     return in_torch(structure, unfilled(inputs, *weight.shape), weight, bias, elements, shape, every_state)

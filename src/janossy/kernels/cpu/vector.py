@@ -3,6 +3,9 @@
 ``load(a, offset)`` takes LANES[dtype] neighbouring numbers of a contiguous array; +, -, *, / and the functions below
 work lane by lane, with a number on either side. LLVM maps a vector to whatever registers the CPU has. Products and
 sums may be contracted and reassociated; NaN and infinities behave as in IEEE arithmetic.
+
+An array of uint16 holds the bits of bfloat16 numbers. ``load`` gives them as a vector of float32, and ``store`` rounds
+a vector of float32 to them.
 """
 
 import operator
@@ -15,6 +18,8 @@ from janossy.kernels.limits import LANES
 
 _FLAGS = ("contract", "reassoc", "nsz", "arcp")
 _INT32 = ir.IntType(32)
+_WHOLES, _HALVES = (ir.VectorType(ir.IntType(bits), LANES["float32"]) for bits in (32, 16))
+"""The bits of a vector of float32, and of as many numbers of bfloat16."""
 
 _INLINED = {"forceinline": True, "error_model": "numpy"}
 
@@ -29,10 +34,10 @@ def by_constants(function):
 
 
 class VectorType(types.Type):
-    """A vector of floats."""
+    """A vector of floats; for uint16, the bits of bfloat16, of float32."""
 
     def __init__(self, dtype: types.Float) -> None:
-        self.dtype = dtype
+        self.dtype = dtype = types.float32 if dtype == types.uint16 else dtype
         self.lanes = LANES[dtype.name]
         super().__init__(name=f"vector({dtype}, {self.lanes})")
 
@@ -85,8 +90,14 @@ def load(typing, array, offset):
 
     def codegen(context, builder, signature, arguments):
         llvm_type = context.get_value_type(vector)
-        pointer = _address(context, builder, signature.args[0], *arguments, llvm_type)
-        return builder.load(pointer, align=vector.dtype.bitwidth // 8)
+        stored = _HALVES if array.dtype == types.uint16 else llvm_type
+        pointer = _address(context, builder, signature.args[0], *arguments, stored)
+        x = builder.load(pointer, align=array.dtype.bitwidth // 8)
+        if array.dtype != types.uint16:
+            return x
+        # A float32 begins with the bits of the bfloat16 below it.
+        bits = builder.shl(builder.zext(x, _WHOLES), ir.Constant(_WHOLES, [16] * vector.lanes))
+        return builder.bitcast(bits, llvm_type)
 
     return vector(array, types.intp), codegen
 
@@ -96,11 +107,24 @@ def store(typing, array, offset, x):
     """Put a vector at ``offset`` of a contiguous array, in elements."""
 
     def codegen(context, builder, signature, arguments):
-        pointer = _address(context, builder, signature.args[0], *arguments[:2], context.get_value_type(x))
-        builder.store(arguments[2], pointer, align=x.dtype.bitwidth // 8)
+        y = _to_bfloat16(builder, arguments[2]) if array.dtype == types.uint16 else arguments[2]
+        pointer = _address(context, builder, signature.args[0], *arguments[:2], y.type)
+        builder.store(y, pointer, align=array.dtype.bitwidth // 8)
         return context.get_dummy_value()
 
     return types.void(array, types.intp, x), codegen
+
+
+def _to_bfloat16(builder, x):
+    """The bits of the bfloat16 numbers nearest to x, to even ones where two are; NaN as torch's."""
+
+    def constant(number):
+        return ir.Constant(_WHOLES, [number] * _WHOLES.count)
+
+    bits = builder.bitcast(x, _WHOLES)
+    odd = builder.and_(builder.lshr(bits, constant(16)), constant(1))
+    nearest = builder.lshr(builder.add(bits, builder.add(odd, constant(0x7FFF))), constant(16))
+    return builder.trunc(builder.select(builder.fcmp_unordered("uno", x, x), constant(0x7FC0), nearest), _HALVES)
 
 
 @intrinsic
@@ -254,7 +278,7 @@ def store_first_float64(typing, array, offset, x, num):
 @intrinsic
 def num_lanes(typing, array):
     """The lanes of a vector of the array's numbers."""
-    lanes = LANES[array.dtype.name]
+    lanes = VectorType(array.dtype).lanes
 
     def codegen(context, builder, signature, arguments):
         return ir.Constant(context.get_value_type(types.intp), lanes)
