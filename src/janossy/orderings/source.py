@@ -64,8 +64,6 @@ def gumbel(source: Source, shape: torch.Size) -> Tensor:
     """Returns Gumbel noise in float64, which MPS lacks.
 
     Log-weights plus this noise, when sorted, give a Plackett–Luce order.
-
-    Log-weights plus this noise, when sorted, give a Plackett–Luce order.
     """
     bits = source.bits(*shape)
     # In (0, 1], and fine near 0, where the first elements of a row come from, so that no logarithm is of 0.

@@ -148,6 +148,11 @@ def as_sets(
                 "Leave them out, or give a frame, an Arrow table or a dict of columns."
             )
         sets = X if isinstance(X, SetTable) else _of_arrays(X)
+        if ids.inner and sets.inner is None:
+            raise ValueError(
+                f"set_id={given} expects rows of a table, whose second id names inner sets; got a SetTable of sets by "
+                "one id. Give both ids where it is made."
+            )
         kinds = by_name(kinds, sets.elements, sets.context)
         targets, by_element = None if y is None else targets_of(y, ids.outer, X, len(sets)), False
     else:
