@@ -246,6 +246,7 @@ SET_LAYERS: dict[str, Callable[[], layers.SetLayer]] = {
         WIDTH, num_points=2, num_heads=4, inner=layers.Residual(feed_forward())
     ),
     "seed_attention": lambda: layers.SeedAttention(WIDTH, num_seeds=3, num_heads=2),
+    "slot_attention": lambda: layers.SlotAttention(WIDTH, num_slots=3, num_rounds=2, num_heads=2, hidden_features=5),
     "relations": lambda: layers.Relations(
         TupleMLP(2, WIDTH, 5, out_features=3, activation="gelu"), evaluate=Spectral(enumerate_up_to=0)
     ),

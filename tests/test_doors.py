@@ -70,6 +70,7 @@ from janossy.nn import (
     SelfAttention,
     SetEncoder,
     SetNorm,
+    SlotAttention,
     SoftmaxMean,
 )
 from janossy.nn.cached_mean import CachedMean
@@ -273,6 +274,11 @@ DOORS = {
         SelfAttention, lambda: {"in_features": 4}, {**HEADS, "bias": (*MODULE, TupleMLP(3, D, 4), TupleFeatures)}
     ),
     "SeedAttention": Door(SeedAttention, lambda: {"in_features": 4}, {**HEADS, "num_seeds": COUNT}),
+    "SlotAttention": Door(
+        SlotAttention,
+        lambda: {"in_features": 4},
+        {**HEADS, "num_slots": COUNT, "num_rounds": COUNT, "hidden_features": COUNT[:-1]},
+    ),
     "InducedAttention": Door(
         InducedAttention, lambda: {"in_features": 4}, {**HEADS, "num_points": COUNT, "inner": (*MODULE, seeds())}
     ),

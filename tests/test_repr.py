@@ -96,6 +96,8 @@ OTHERWISE: dict[str, Any] = {
     "num_points": 3,
     "num_samples": 5,
     "num_seeds": 3,
+    "num_slots": 3,
+    "num_rounds": 5,
     "objective": "exact_squared",
     "orderings": Canonical(),
     "orderings_eval": Canonical(),

@@ -9,7 +9,15 @@ from torch import nn
 
 from janossy import JanossyNetwork, JanossyPooling, Ragged, TupleMLP, Tuples, predict
 from janossy.estimators.strategies import build_network
-from janossy.nn import ConcatenatedElements, Relations, Residual, SeedAttention, SetEncoder, attention_blocks
+from janossy.nn import (
+    ConcatenatedElements,
+    Relations,
+    Residual,
+    SeedAttention,
+    SetEncoder,
+    SlotAttention,
+    attention_blocks,
+)
 from janossy.tables import Layout, SetTable
 from studies.bench.mixtures import DIMENSIONS, NUM_COMPONENTS, NUM_OUTPUTS, Mixtures
 from studies.bench.peers.mixtures import INDUCED_POINTS, WIDTH, InducedSetTransformer, MeanPooling
@@ -24,6 +32,9 @@ NUM_TUPLES, NUM_DRAWS = 256, 20
 
 NUM_BLOCKS = 3
 """The blocks in which points relate to each other. The peer has two, as in the paper."""
+
+NUM_ROUNDS = 6
+"""The rounds of slots, behind one block. Two blocks and four rounds learn more slowly."""
 
 
 class MixtureEstimator:
@@ -86,8 +97,8 @@ def _points(sets: SetTable) -> Ragged:
     return Ragged(torch.stack(columns, dim=1), torch.from_numpy(sets.offsets), sizes=sets.sizes.tolist())
 
 
-def _encoder(blocks: Callable[[], list[nn.Module]]) -> Callable[[], nn.Module]:
-    """Returns the builder of blocks that relate points, and one seed per component, whose vector gives its parameters.
+def _encoder(blocks: Callable[[], list[nn.Module]], pool: Callable[[], list[nn.Module]]) -> Callable[[], nn.Module]:
+    """Returns the builder of blocks that relate points, and of one vector per component, which gives its parameters.
 
     Readouts of all seeds side by side, as the strategies have them, learn several times as slowly.
     """
@@ -97,8 +108,7 @@ def _encoder(blocks: Callable[[], list[nn.Module]]) -> Callable[[], nn.Module]:
             [
                 nn.Linear(DIMENSIONS, WIDTH),
                 *blocks(),
-                SeedAttention(WIDTH, num_seeds=NUM_COMPONENTS),
-                *attention_blocks(WIDTH, num_blocks=1),
+                *pool(),
                 nn.LayerNorm(WIDTH),
                 nn.Linear(WIDTH, NUM_OUTPUTS // NUM_COMPONENTS),
                 ConcatenatedElements(NUM_COMPONENTS),
@@ -107,6 +117,18 @@ def _encoder(blocks: Callable[[], list[nn.Module]]) -> Callable[[], nn.Module]:
         return JanossyNetwork(pooling=JanossyPooling(nn.Flatten(), Tuples(1)), encoder=encoder)
 
     return build
+
+
+def _by_seeds() -> list[nn.Module]:
+    return [SeedAttention(WIDTH, num_seeds=NUM_COMPONENTS), *attention_blocks(WIDTH, num_blocks=1)]
+
+
+def _by_slots() -> list[nn.Module]:
+    return [SlotAttention(WIDTH, num_slots=NUM_COMPONENTS, num_rounds=NUM_ROUNDS)]
+
+
+def _induced(num_blocks: int) -> Callable[[], list[nn.Module]]:
+    return lambda: attention_blocks(WIDTH, num_blocks=num_blocks, num_points=INDUCED_POINTS)
 
 
 def _relations() -> list[nn.Module]:
@@ -131,9 +153,10 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "max": _strategy("max"),
     "attention": _strategy("attention"),
     "gru": _strategy("gru", 1),
-    "self-attention": _encoder(lambda: attention_blocks(WIDTH, num_blocks=NUM_BLOCKS)),
-    "induced": _encoder(lambda: attention_blocks(WIDTH, num_blocks=NUM_BLOCKS, num_points=INDUCED_POINTS)),
-    "relations": _encoder(_relations),
+    "self-attention": _encoder(lambda: attention_blocks(WIDTH, num_blocks=NUM_BLOCKS), _by_seeds),
+    "induced": _encoder(_induced(NUM_BLOCKS), _by_seeds),
+    "relations": _encoder(_relations, _by_seeds),
+    "slots": _encoder(_induced(1), _by_slots),
     "deepsets": MeanPooling,
     "set-transformer-isab": InducedSetTransformer,
 }

@@ -94,6 +94,10 @@ def _copied(name: str) -> Callable[[Task], Fitted]:
     return build
 
 
+def _slots(task: Task) -> Fitted:
+    raise DoesNotApply("its slots are the components of a mixture")
+
+
 def _informed(task: Task) -> Fitted:
     if task.data_set.expert_settings is None:
         raise DoesNotApply("nothing is known of the columns but their kinds")
@@ -142,6 +146,7 @@ BUILT: dict[str, Model] = {
     ),
     "induced": Model("blocks of attention by induced points, pooled by seeds", _strategy("induced")),
     "relations": Model("blocks of means over all pairs with each element, pooled by seeds", _strategy("relations")),
+    "slots": Model("slots that compete for the elements, in six rounds, behind a block of induced attention", _slots),
     "told": Model("pairs with the features that somebody who knows the data would name", _informed),
     "deepsets": Model("DeepSets: on each element, and the sum (Zaheer et al., 2017)", _peer(networks.deep_sets)),
     "abmil": Model("gated attention (Ilse et al., 2018)", _peer(networks.abmil)),

@@ -67,6 +67,26 @@ def attention(heads, queries, keys, bias=None):
     return torch.stack(rows) if rows else queries
 
 
+def competition(heads, slots, elements):
+    """Returns what each slot reads if every element divides a weight of 1 among them, head by head."""
+    q, k, v = (
+        nn.functional.linear(x, *part)
+        for x, *part in zip(
+            (slots, elements, elements), heads.project.weight.chunk(3), heads.project.bias.chunk(3), strict=True
+        )
+    )
+    width, found = heads.in_features // heads.num_heads, torch.zeros(len(slots), heads.in_features)
+    for h in range(heads.num_heads):
+        part, total = slice(h * width, (h + 1) * width), torch.zeros(len(slots), 1)
+        read = torch.zeros(len(slots), width)
+        for key, value in zip(k[:, part], v[:, part], strict=True):
+            scores = torch.stack([(query @ key / width**0.5).exp() for query in q[:, part]])
+            share = (scores / scores.sum())[:, None]
+            total, read = total + share, read + share * value
+        found = torch.cat((found[:, : part.start], read / total.clamp(min=1e-30), found[:, part.stop :]), 1)
+    return heads.out(found)
+
+
 def relations(layer, x):
     """Returns f of every tuple that begins with the element, filled with zeros and then reduced."""
     reduce = {
@@ -94,6 +114,12 @@ def defined(layer, x, inputs=None):
         return attention(layer.heads, x, x)
     if isinstance(layer, layers.SeedAttention):
         return layer.seeds + attention(layer.heads, layer.seeds, x)
+    if isinstance(layer, layers.SlotAttention):
+        slots = layer.slots
+        for each in layer.rounds:
+            slots = slots + competition(each.heads, each.norm(slots), layer.norm(x))
+            slots = defined(each.feed_forward, defined(each.between, slots))
+        return slots
     if isinstance(layer, layers.InducedAttention):
         return attention(layer.heads, x, defined(layer.inner, defined(layer.points, x)))
     if isinstance(layer, layers.Relations):
@@ -472,6 +498,8 @@ SEEDS = layers.SetEncoder([layers.SeedAttention(WIDTH, num_seeds=2)])
     [
         (lambda: layers.SelfAttention(6, num_heads=4), ValueError, "num_heads to divide in_features=6; got"),
         (lambda: layers.SeedAttention(4, num_seeds=0), ValueError, "num_seeds, all >= 1; got num_seeds=0"),
+        (lambda: layers.SlotAttention(4, num_rounds=0), ValueError, "num_rounds, .* >= 1; got num_rounds=0"),
+        (lambda: layers.SlotAttention(8)(ELEMENTS), ValueError, r"elements \(N, 8\) .*; got \(14, 4\)"),
         (lambda: layers.SeedAttention(8)(ELEMENTS), ValueError, r"elements \(N, 8\) .*; got \(14, 4\)"),
         (lambda: layers.SetNorm(3)(ELEMENTS), ValueError, r"this SetNorm expects elements \(N, 3\)"),
         (lambda: layers.InducedAttention(4, inner=SEEDS), TypeError, "one result per point, or None; got one"),

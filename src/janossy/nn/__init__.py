@@ -14,6 +14,7 @@ from janossy.nn.encoder import (
     SetEncoder,
     SetLayer,
     SetNorm,
+    SlotAttention,
     attention_blocks,
 )
 from janossy.nn.equivariant import JanossyEquivariant
@@ -46,6 +47,7 @@ __all__ = [
     "SetEncoder",
     "SetLayer",
     "SetNorm",
+    "SlotAttention",
     "SoftmaxMean",
     "attention_blocks",
 ]

@@ -82,6 +82,7 @@ OURS: tuple[type, ...] = (
     encoder.Relations,
     encoder.Residual,
     encoder.SetNorm,
+    encoder.SlotAttention,
     statistics.StatisticsNetwork,
     statistics.PooledStatistics,
     statistics.SetSize,

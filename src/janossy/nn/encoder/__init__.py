@@ -10,6 +10,7 @@ from janossy.nn.encoder.seed_attention import ConcatenatedElements, SeedAttentio
 from janossy.nn.encoder.self_attention import SelfAttention
 from janossy.nn.encoder.set_encoder import SetEncoder, attention_blocks
 from janossy.nn.encoder.set_norm import SetNorm
+from janossy.nn.encoder.slot_attention import SlotAttention
 
 __all__ = [
     "AppendSize",
@@ -23,5 +24,6 @@ __all__ = [
     "SetEncoder",
     "SetLayer",
     "SetNorm",
+    "SlotAttention",
     "attention_blocks",
 ]

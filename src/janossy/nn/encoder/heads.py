@@ -57,6 +57,22 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, *, mask: Tensor | None
     return found.transpose(1, 2).flatten(2)
 
 
+def compete(queries: Tensor, keys: Tensor, values: Tensor, *, mask: Tensor | None = None) -> Tensor:
+    """Returns the mean of v for each query, with weights softmax(q·k/√c) over the queries; heads are joined.
+
+    Each key's weights add up to 1, and a query divides its own by their sum. A set without real keys gives zero.
+
+    Shapes: as ``attend``.
+    """
+    q, k, v = (each.transpose(1, 2) for each in (queries, keys, values))
+    weights = (q @ k.transpose(2, 3) / q.shape[-1] ** 0.5).softmax(2)
+    if mask is not None:
+        weights = weights * mask
+    # A query that no key chooses would divide by zero.
+    total = weights.sum(3, keepdim=True) + torch.finfo(weights.dtype).eps
+    return (weights @ v / total).transpose(1, 2).flatten(2)
+
+
 def masked(bias: Tensor, mask: Tensor | None) -> Tensor:
     """Returns the bias of scores with −∞ at keys that are padding."""
     return bias if mask is None else bias.masked_fill(~mask, -torch.inf)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from janossy.evaluate.rows.recompute import gradients_again, recorded
-from janossy.nn.encoder.heads import attend, masked
+from janossy.nn.encoder.heads import attend, compete, masked
 from janossy.nn.encoder.padding import Padding
 from janossy.sets import Ragged
 
@@ -20,7 +20,8 @@ def attend_within(
     - "elements" to elements: queries (N, H, c), keys and values (N, 2, H, c) -> (N, H·c). Scores may have a bias (P, H)
       for each of the ``pairs_within``;
     - "elements to points": queries (N, H, c), keys and values (B, m, 2, H, c) -> (N, H·c);
-    - "seeds" to elements: queries (m, H, c), keys and values (N, 2, H, c) -> (B, m, H·c), zero for an empty set.
+    - "seeds" to elements: queries (m, H, c), keys and values (N, 2, H, c) -> (B, m, H·c), zero for an empty set;
+    - "slots" to elements, which ``compete``: queries (B, m, H, c), keys and values (N, 2, H, c) -> (B, m, H·c), too.
 
     Under torch.compile backward computes it again.
     """
@@ -33,12 +34,16 @@ def attend_within(
 def _within(queries: Tensor, keys_and_values: Tensor, of_pairs: Tensor | None, padding: Padding, who: str) -> Tensor:
     of_sets = padding.of_sets if who == "elements to points" else padding.pad
     parts = of_sets(keys_and_values)
-    asked = [queries.expand(len(part), -1, -1, -1) for part in parts] if who == "seeds" else padding.pad(queries)
+    if who == "seeds":
+        asked = [queries.expand(len(part), -1, -1, -1) for part in parts]
+    else:
+        asked = padding.of_sets(queries) if who == "slots" else padding.pad(queries)
     masks: list[Tensor | None] = [None] * len(parts) if who == "elements to points" else padding.masks()
     if of_pairs is not None:
         masks = [masked(bias, mask) for bias, mask in zip(padding.of_pairs(of_pairs), masks, strict=True)]
-    found = [attend(q, *kv.unbind(2), mask=mask) for q, kv, mask in zip(asked, parts, masks, strict=True)]
-    return padding.to_sets(found) if who == "seeds" else padding.unpad(found)
+    weighted = compete if who == "slots" else attend
+    found = [weighted(q, *kv.unbind(2), mask=mask) for q, kv, mask in zip(asked, parts, masks, strict=True)]
+    return padding.to_sets(found) if who in ("seeds", "slots") else padding.unpad(found)
 
 
 @torch.library.custom_op("janossy::pairs_within", mutates_args=(), device_types=("cpu", "cuda"))
@@ -68,9 +73,11 @@ def attention_within(
 
 @attention_within.register_fake
 def _(queries: Tensor, keys_and_values: Tensor, of_pairs: Tensor, offsets: Tensor, who: str, is_biased: bool) -> Tensor:
-    width = queries.shape[1] * queries.shape[2]
+    width = queries.shape[-2] * queries.shape[-1]
     if who == "seeds":
         return queries.new_empty(offsets.shape[0] - 1, queries.shape[0], width)
+    if who == "slots":
+        return queries.new_empty(*queries.shape[:2], width)
     return queries.new_empty(queries.shape[0], width)
 
 
