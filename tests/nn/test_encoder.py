@@ -498,7 +498,7 @@ SEEDS = layers.SetEncoder([layers.SeedAttention(WIDTH, num_seeds=2)])
     [
         (lambda: layers.SelfAttention(6, num_heads=4), ValueError, "num_heads to divide in_features=6; got"),
         (lambda: layers.SeedAttention(4, num_seeds=0), ValueError, "num_seeds, all >= 1; got num_seeds=0"),
-        (lambda: layers.SlotAttention(4, num_rounds=0), ValueError, "num_rounds, .* >= 1; got num_rounds=0"),
+        (lambda: layers.SlotAttention(4, num_rounds=0), ValueError, "num_rounds, all >= 1; got .*num_rounds=0"),
         (lambda: layers.SlotAttention(8)(ELEMENTS), ValueError, r"elements \(N, 8\) .*; got \(14, 4\)"),
         (lambda: layers.SeedAttention(8)(ELEMENTS), ValueError, r"elements \(N, 8\) .*; got \(14, 4\)"),
         (lambda: layers.SetNorm(3)(ELEMENTS), ValueError, r"this SetNorm expects elements \(N, 3\)"),
