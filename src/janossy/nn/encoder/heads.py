@@ -70,7 +70,8 @@ def compete(queries: Tensor, keys: Tensor, values: Tensor, *, mask: Tensor | Non
         weights = weights * mask
     # A query that no key chooses would divide by zero.
     total = weights.sum(3, keepdim=True) + torch.finfo(weights.dtype).eps
-    return (weights @ v / total).transpose(1, 2).flatten(2)
+    found: Tensor = weights @ v / total
+    return found.transpose(1, 2).flatten(2)
 
 
 def masked(bias: Tensor, mask: Tensor | None) -> Tensor:

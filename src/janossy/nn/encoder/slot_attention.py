@@ -1,5 +1,7 @@
 """SlotAttention: slots that compete for the elements of each set, in rounds, and replace them."""
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
@@ -82,7 +84,7 @@ class SlotAttention(SetLayer):
         self.check(sets)
         elements, B, m = self.norm(sets.values), len(sets), self.num_slots
         slots = self._of_slots(self.slots.expand(B, -1, -1).flatten(0, 1), sets)
-        for each in self.rounds:
+        for each in self._rounds():
             queries = each.queries(slots.values).unflatten(0, (B, m))
             found = attend_within(queries, each.heads.keys_and_values(elements), sets, "slots")
             slots = slots.with_values(slots.values + each.heads.out(found).flatten(0, 1))
@@ -92,7 +94,7 @@ class SlotAttention(SetLayer):
     def padded(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         elements, slots = self.norm(x), self.slots.expand(x.shape[0], -1, -1)
         all_real = mask.new_ones(x.shape[0], self.num_slots)
-        for each in self.rounds:
+        for each in self._rounds():
             keys_and_values = each.heads.keys_and_values(elements).unbind(2)
             found = compete(each.queries(slots), *keys_and_values, mask=mask[:, None, None])
             slots, _ = apply_padded(each.between, slots + each.heads.out(found), all_real)
@@ -103,7 +105,7 @@ class SlotAttention(SetLayer):
         slots = outline(sets[:0], self.sizes_of(sets.sizes))
         pairs = self.num_slots * len(sets.values)
         total = 0.0
-        for each in self.rounds:
+        for each in self._rounds():
             total += seconds_by_weights(each.heads, sets) / 2 + seconds_by_weights(each.heads, slots) / 2
             total += seconds_of_attention(sets, pairs, self.num_heads)
             total += seconds(each.between, slots) + seconds(each.feed_forward, slots)
@@ -111,6 +113,9 @@ class SlotAttention(SetLayer):
 
     def sizes_of(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
         return (self.num_slots,) * len(sizes)
+
+    def _rounds(self) -> "list[_Round]":
+        return cast("list[_Round]", list(self.rounds))
 
     def _of_slots(self, values: Tensor, sets: Ragged) -> Ragged:
         offsets = torch.arange(len(sets) + 1, device=sets.device) * self.num_slots
