@@ -661,6 +661,21 @@ FAULTS = (
         "own >= of_sets[of_size, None]", "own <= of_sets[of_size, None]",
     ),
     _in(
+        "evaluate/cells", "half.py", "evaluate/test_half_cells",
+        "in bfloat16 a cell's gradient comes from its neighbour's children",
+        "np.searchsorted(below, np.arange(num + 1))", 'np.searchsorted(below, np.arange(num + 1), side="right")',
+    ),
+    _in(
+        "nn/encoder", "heads.py", "nn/test_encoder",
+        "slots do not compete",
+        "/ q.shape[-1] ** 0.5).softmax(2)", "/ q.shape[-1] ** 0.5).softmax(3)",
+    ),
+    _in(
+        "nn/encoder", "heads.py", "nn/test_encoder",
+        "slots read padding",
+        "weights = weights * mask", "weights = weights * 1",
+    ),
+    _in(
         "studies/paper", "adam.py", "studies/test_adam",
         "steps are not counted",
         "torch._foreach_add_(tensors[5], 1)", "torch._foreach_add_(tensors[5], 0)",

@@ -37,7 +37,7 @@ class HalfCells(torch.autograd.Function):
         bias: Tensor | None,
     ) -> Tensor:
         width, H = weight.shape
-        cells, parents, place = shape.by_depth
+        cells, _, place = shape.by_depth
         product, read = weight.to(inputs.dtype).T, [elements.numpy()[of_depth] for of_depth in cells]
         given = _bits(inputs), np.zeros(H, np.float32) if bias is None else bias.float().numpy()
         C = shape.num_cells
@@ -45,8 +45,7 @@ class HalfCells(torch.autograd.Function):
         states = inputs.new_empty(C + 1, structure.num_states * H)
         states[C] = 0  # the zero state, of rows of length 0 and before each row
         before, hidden = states[C:], inputs.new_zeros(1, width)
-        for i, (first, last) in enumerate(_bounds(cells)):
-            above = parents[i] if i > 0 else np.zeros_like(parents[i])
+        for i, (first, last, above) in enumerate(_depths(shape)):
             if i > 0:
                 hidden = before[: above[-1] + 1, :H] @ product
             after = states[first:last]
@@ -79,16 +78,15 @@ def _backward_on_kernels(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Te
     """Returns the gradients by the inputs, the weight and the bias."""
     elements, inputs, weight, bias, states, kept = ctx.saved_tensors
     kind, shape, (width, H), C = ctx.structure.kind, ctx.shape, weight.shape, len(elements)
-    cells, parents, place = shape.by_depth
+    cells, _, place = shape.by_depth
     order, product = np.concatenate(cells), weight.to(inputs.dtype)
     gradient = gradient.contiguous()
     # The GRU's new gate has a separate part by the product, behind the parts by the input.
     changes = inputs.new_empty(C, width if bias is None else width + H)
     by_states, by_after = inputs.new_empty(0, H), inputs.new_empty(0, states.shape[1], dtype=torch.float32)
     below = np.zeros(0, np.int64)  # the parents of the depth after
-    for i, (first, last) in reversed([*enumerate(_bounds(cells))]):
+    for i, (first, last, above) in reversed([*enumerate(_depths(shape))]):
         num = last - first
-        above = parents[i] if i > 0 else np.zeros_like(parents[i])
         before = states[first - len(cells[i - 1]) : first] if i > 0 else states[C:]
         children = np.searchsorted(below, np.arange(num + 1))
         rows = cells[i] if ctx.every_state else shape.rows[cells[i]]
@@ -111,9 +109,15 @@ def _backward_on_kernels(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Te
     return by_inputs, by_weight.to(weight.dtype), by_product.sum(0, dtype=bias.dtype)
 
 
-def _bounds(cells: list[np.ndarray]) -> Iterator[tuple[int, int]]:
-    """Yields the first cell of each depth, and the one behind its last."""
-    return pairwise(np.cumsum([0, *map(len, cells)]).tolist())
+def _depths(shape: Shape) -> Iterator[tuple[int, int, np.ndarray]]:
+    """Yields the first cell of each depth, the one behind its last, and the parents in the depth before.
+
+    The only parent of the first depth is the zero state, number 0.
+    """
+    cells, parents, _ = shape.by_depth
+    bounds = pairwise(np.cumsum([0, *map(len, cells)]).tolist())
+    for i, (first, last) in enumerate(bounds):
+        yield first, last, parents[i] if i > 0 else np.zeros_like(parents[i])
 
 
 def _bits(x: Tensor) -> np.ndarray:
