@@ -26,7 +26,8 @@ from janossy import (
     Tuples,
     predict,
 )
-from janossy.nn import Readout
+from janossy.functions import GatedAttention
+from janossy.nn import AttentionMean, ColumnEmbedding, PooledNorm, Readout
 from janossy.stack import clip_grad_norm_, scale_steps
 from tests.examples import Transformer
 from tests.laws import close
@@ -81,9 +82,26 @@ CASES = {  # h, f, orderings, rho, the pooling's other arguments, and how the se
         nn.Sequential(nn.Linear(D, 2), nn.LayerNorm(2)),
         Transformer(),
         Sampled(2),
-        Readout(4, 3, 2),
+        Readout(4, 3, 2, first=nn.LayerNorm(4)),
         {},
         ALONE,
+    ),
+    "columns": (
+        ColumnEmbedding((), num_numbers=D, coded=[(0, [-0.5, 0.5])], quantiles=[(1, [-1.0, 0.0, 2.0])]),
+        TupleMLP(1, 8, (6, 5), activation="relu"),
+        Tuples(1),
+        Readout(5, 4, 2, first=PooledNorm(5)),
+        {"append_size": "log"},
+        TOGETHER,
+    ),
+    "maximum of ids": (ids(4), TupleMLP(1, 4, (6, 5)), Combinations(1), nn.Linear(5, 2), {"reduce": "max"}, TOGETHER),
+    "attention": (
+        nn.Linear(D, 4),
+        GatedAttention(TupleMLP(1, 4, (5, 6)), in_features=6, num_heads=2, hidden_features=3),
+        Tuples(1),
+        Readout(6, 3, 2, first=nn.Sequential(AttentionMean(6, num_heads=2), PooledNorm(6))),
+        {},
+        TOGETHER,
     ),
 }
 SIZES = {
@@ -182,7 +200,7 @@ def test_explain_says_what_is_computed_together(case):
     assert "network 0 by itself:" in text
 
 
-@pytest.mark.parametrize("case", ["k1 of ids", "k2 of ids", "k3 of vectors", "lstm of ids", "gru"])
+@pytest.mark.parametrize("case", ["k1 of ids", "k2 of ids", "k3 of vectors", "lstm of ids", "gru", "attention"])
 def test_a_network_does_not_see_the_others(case):
     alone, sets = networks(case), batches(case, "ragged")
     together = Stack(alone)(sets, generators=sources())
@@ -221,7 +239,7 @@ def train(module: nn.Module, loss, num_steps: int = 20, rates: Tensor | None = N
     return optimizer
 
 
-@pytest.mark.parametrize("case", ["k2 of ids", "lstm of ids", "transformer"])
+@pytest.mark.parametrize("case", ["k2 of ids", "lstm of ids", "transformer", "columns", "attention"])
 def test_training_together_equals_training_alone(case):
     alone, target = networks(case, 2), 0.3
     stack, own = Stack(alone), sources(2)
@@ -281,6 +299,50 @@ def test_unstacking_gives_the_networks_back(again):
             for name, weight in network.state_dict().items():
                 assert torch.equal(weight, original.state_dict()[name])
             assert all(parameter.is_leaf and parameter.requires_grad for parameter in network.parameters())
+
+
+@pytest.mark.parametrize("case", ["columns", "attention"])
+def test_norms_keep_the_statistics_of_each_network(case):
+    alone, sets = networks(case), batches(case, "one size")
+    stack = Stack(alone)
+    for _ in range(2):
+        stack(sets)
+        for network, own in zip(alone, sets, strict=True):
+            network(own)
+    for found, network in zip(stack.unstack(), alone, strict=True):
+        for got, want in zip(found.buffers(), network.buffers(), strict=True):
+            close(got, want)
+    stack.eval()
+    close(stack(sets), torch.stack([network.eval()(own) for network, own in zip(alone, sets, strict=True)]))
+    one = [own[:1] for own in sets]
+    close(stack.train()(one), torch.stack([n.train()(own) for n, own in zip(alone, one, strict=True)]))
+
+
+def columns_with_context() -> JanossyNetwork:
+    pooling = JanossyPooling(TupleMLP(1, 6, (5, 4)), Tuples(1))
+    rho = Readout(4, 3, 1, first=PooledNorm(4), embed=ColumnEmbedding([4], num_numbers=1, embedding_features=2))
+    h = ColumnEmbedding([3, V], num_numbers=1, embedding_features=2, by_category=True)
+    return JanossyNetwork(h, pooling, rho).double()
+
+
+def test_columns_of_codes_and_a_context_are_read_together():
+    alone = [columns_with_context() for _ in range(R)]
+    source, stack = torch.Generator().manual_seed(0), Stack(alone)
+    sets, contexts = [], []
+    for sizes in ((3, 1, 2), (2, 2, 5), (1, 1, 1)):
+        codes = [torch.randint(num, (sum(sizes),), generator=source) for num in (3, V)]
+        values = torch.stack([*codes, torch.randn(sum(sizes), generator=source)], 1).double()
+        sets.append(Ragged.from_sizes(values, sizes))
+        code = torch.randint(4, (3,), generator=source)
+        contexts.append(torch.stack([code, torch.randn(3, generator=source)], 1).double())
+    assert "network by network:" not in stack.explain(sets).split("network 0 by itself")[0]
+    expected = [n(own, context=c) for n, own, c in zip(alone, sets, contexts, strict=True)]
+    close(stack(sets, context=torch.stack(contexts)), torch.stack(expected))
+    for code in (-1.0, 3.0):  # which would be one of another network's table
+        wrong = sets[1].with_values(sets[1].values.clone())
+        wrong.values[0, 0] = code
+        with pytest.raises(IndexError, match=r"ids from 0 to 2; got"):
+            stack([sets[0], wrong, sets[2]], context=torch.stack(contexts))
 
 
 def test_weights_used_twice_frozen_ones_and_buffers_stay_what_they_are():

@@ -113,3 +113,14 @@ def num_batches(num_sets: int, batch_size: int) -> int:
 def seed_of(*numbers: int) -> int:
     """Returns one seed for torch from several numbers."""
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def seed_all(seed: int, device: torch.device) -> None:
+    """Seeds torch's random numbers on the CPU and the device, as ``torch.manual_seed`` does on all devices.
+
+    Without a GPU, ``torch.manual_seed`` formats the stack of calls several times, for errors of later GPUs.
+    """
+    if device.type == "cpu":
+        torch.default_generator.manual_seed(seed)
+    else:
+        torch.manual_seed(seed)

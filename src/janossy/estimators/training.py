@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from janossy.estimators import checkpoint as checkpoints
 from janossy.estimators.adamw import AdamW
-from janossy.estimators.batches import BatchSource, Examples, seed_of
+from janossy.estimators.batches import BatchSource, Examples, seed_all, seed_of
 from janossy.estimators.checkpoint import Checkpoint
 from janossy.estimators.interrupts import Interrupts, now
 from janossy.estimators.networks import outputs_in_training
@@ -221,7 +221,7 @@ class Training:
         if not self.network.training:
             self.network.train()
         seed = seed_of(self.source.seed, self.state.step, self.processes.rank)
-        torch.manual_seed(seed)
+        seed_all(seed, self.device)
         batch = self.validation[:0] if batch is None else batch.to(self.device)
         self.optimizer.zero_grad()
         outputs = called(batch.sets, context=batch.context, generator=torch.Generator(self.device).manual_seed(seed))

@@ -10,18 +10,22 @@ from torch import Tensor, nn
 from janossy.checks import check_generator
 from janossy.evaluate.loading import LOADING
 from janossy.evaluate.lookup import Lookup
+from janossy.evaluate.problem import Problem
 from janossy.evaluate.validation import errors_explained
 from janossy.functions.recurrent import Recurrence
 from janossy.functions.tuple_mlp import TupleMLP
 from janossy.nn.modes import untouched
 from janossy.nn.network import JanossyNetwork
+from janossy.nn.readout import Readout
 from janossy.orderings.contract import modules_of
 from janossy.sets import Ragged
+from janossy.stack import elements as of_elements
 from janossy.stack import maps, recurrences, tuples
 from janossy.stack.batch import Batch, as_batch, is_table, looked_up, split
 from janossy.stack.weights import apart, bind, check_alike, kept, stacked
 
 TUPLES, RECURRENCES = "the means over all k-tuples together", "the rows of the recurrence together"
+ELEMENTS = "f of all elements together"
 
 
 class Stack(nn.Module):
@@ -34,8 +38,9 @@ class Stack(nn.Module):
 
     These are computed for all networks together:
 
-    - h and rho of linear layers and activations, and an embedding;
+    - h and rho of linear layers and activations, an embedding, a ``ColumnEmbedding``, and a ``Readout``;
     - the means of a ``TupleMLP`` of one hidden layer over all k-tuples;
+    - a ``TupleMLP`` of several layers, or a ``GatedAttention``, of single elements;
     - the rows of an ``RNN``, ``GRU`` or ``LSTM`` of one layer.
 
     All else is computed network by network, as encoders and an h before them are. ``explain`` tells which is which.
@@ -70,7 +75,10 @@ class Stack(nn.Module):
         self._h_together = self.network.encoder is None and (
             is_table(self.network.h) or maps.is_stackable(self.network.h)
         )
+        self._f_together = of_elements.is_of_elements(self._members[0].pooling)
         self._rho_together = maps.is_stackable(self.network.rho)
+        parts = self.network.h, self.network.pooling.f, self.network.rho
+        self._joined = tuple(maps.Joined(part) for part in parts if isinstance(part, nn.Module))
         self._last: tuple[tuple[Any, ...], str] | None = None
         self.training = networks[0].training
 
@@ -99,8 +107,9 @@ class Stack(nn.Module):
         self._check_context(context, batch)
         elements = self._elements(batch)
         pooled = self._pooled(self._ordered(batch, elements), elements, sources)
-        if self._rho_together and context is None:
-            outputs = maps.apply(self.network.rho, pooled, [batch.num_sets] * len(self))
+        if self._rho_together and (context is None or type(self.network.rho) is Readout):
+            of_sets = None if context is None else context.flatten(0, 1)
+            outputs = self._joined[2](pooled, [batch.num_sets] * len(self), of_sets)
             return cast(Tensor, outputs.unflatten(0, (len(self), -1)))
         self._bind(once=True)
         rows = pooled.unflatten(0, (len(self), -1))
@@ -112,12 +121,13 @@ class Stack(nn.Module):
         batch = as_batch(sets, len(self), joined)
         with untouched(self):
             elements = self._elements(batch)
-            how = self._how(self._ordered(batch, elements), elements)
+            ordered = self._ordered(batch, elements)
+            how = ELEMENTS if self._problem_of_elements(ordered, elements) else self._how(ordered, elements)
         self._bind()
         lines = [f"{len(self)} networks of {batch.num_sets} sets each"]
         for name, together in (("h", self._h_together), ("rho", self._rho_together)):
             kind = type(getattr(self.network, name)).__name__
-            reason = f"{kind} is more than linear layers and activations"
+            reason = f"{kind} has parts that mix or drop rows, or are not known"
             if name == "h" and self.network.encoder is not None:
                 reason = "an encoder follows"
             how_it = "together" if together else f"network by network: {reason}"
@@ -205,26 +215,42 @@ class Stack(nn.Module):
             if is_table(h) and batch.joined.values.dim() == 1 and not batch.joined.values.is_floating_point():
                 return looked_up(cast(Tensor, h.weight), batch)
             if maps.is_stackable(h):
-                return batch.joined.with_values(maps.apply(h, batch.joined.values, batch.counts))
+                return batch.joined.with_values(self._joined[0](batch.joined.values, batch.counts))
             self._bind(once=True)
             apart = [m.h(each.values) for m, each in zip(self._members, batch.apart, strict=True)]
             return batch.joined.with_values(torch.cat(apart))
 
     def _pooled(self, batch: Batch, elements: Ragged, sources: Sequence[torch.Generator | None]) -> Tensor:
         """Returns the pooled vectors (R·B, c)."""
-        how, f = self._how(batch, elements), self.network.pooling.f
+        f, problem = self.network.pooling.f, self._problem_of_elements(batch, elements)
+        if problem is not None:
+            with errors_explained("f", f, problem.values):
+                return of_elements.pool_elements(problem, self._joined[1], self._counts(problem, batch))
+        how = self._how(batch, elements)
         if how not in (TUPLES, RECURRENCES):
             self._bind(once=True)
             each = zip(self._members, split(elements, batch), batch.apart, sources, strict=True)
             return torch.cat([m.pooling(own, keys=keys, generator=source) for m, own, keys, source in each])
         pooling = self._members[0].pooling
         problem = pooling.problem(elements, batch.joined, None, pooling.reduced, None)
-        counts = batch.counts if problem.table is None else [len(problem.table) // len(self)] * len(self)
+        counts = self._counts(problem, batch)
         with errors_explained("f", f, problem.values):
             if how == TUPLES:
                 return tuples.pool_tuples(problem, cast(TupleMLP, f), counts, batch.num_sets)
             rows = [problem.orderings.enumerate(*each) for each in zip(batch.apart, sources, strict=True)]
             return recurrences.pool_recurrences(problem, rows, batch.begins, cast(Recurrence, f), counts)
+
+    def _counts(self, problem: Problem, batch: Batch) -> Sequence[int]:
+        """Returns the number of each network's values: its elements, or the rows of its table."""
+        return batch.counts if problem.table is None else [len(problem.table) // len(self)] * len(self)
+
+    def _problem_of_elements(self, batch: Batch, elements: Ragged) -> Problem | None:
+        """Returns the problem of all networks' sets if f of single elements is computed together; else None."""
+        if not self._f_together:
+            return None
+        pooling = self._members[0].pooling
+        problem = pooling.problem(elements, batch.joined, None, pooling.reduced, None)
+        return problem if of_elements.fits(problem) else None
 
     def _how(self, batch: Batch, elements: Ragged) -> str:
         """Returns how the sets are pooled; the answer is remembered while the case stays the same."""
