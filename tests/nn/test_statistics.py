@@ -13,6 +13,7 @@ from janossy.nn.statistics import (
     CellCounts,
     CellPairs,
     CodeValues,
+    ContextCodeValues,
     ContextColumns,
     LinearScores,
     NumberStatistics,
@@ -47,6 +48,8 @@ def blocks():
     pairs.pairs.copy_(torch.tensor([[0, 1], [1, 2], [2, 2]]))
     values = CodeValues(1, num_values=4, width=2)
     values.values.copy_(torch.randn(4, 2, generator=torch.Generator().manual_seed(3)))
+    of_sets = ContextCodeValues(0, num_values=3, width=2)
+    of_sets.values.copy_(torch.randn(3, 2, generator=torch.Generator().manual_seed(4)))
     return {
         "size": SetSize(),
         "numbers": NumberStatistics(NUMBERS, quantiles=LEVELS),
@@ -59,6 +62,7 @@ def blocks():
         "tf-idf": bag([1], scheme="tf-idf"),
         "pairs": pairs,
         "values": values,
+        "values of sets": of_sets,
         "context": ContextColumns([3], num_numbers=1),
     }
 
@@ -90,6 +94,8 @@ def by_definition(name, block, rows, of_set):
         return [n, np.log(1 + n)]
     if name == "context":
         return [of_set[1], *(float(of_set[0] == code) for code in range(3))]
+    if name == "values of sets":
+        return block.values[int(of_set[0])]
     if not n:
         return [0.0] * block.out_features
     if name == "numbers":
@@ -99,7 +105,7 @@ def by_definition(name, block, rows, of_set):
         return [x[x[:, j] == f(x[:, j]), 1 - j].mean() for f in (np.min, np.max) for j in range(2)]
     if name == "values":
         of = block.values.double().numpy()[d]
-        return np.concatenate([of.mean(0), of.min(0), of.max(0)])
+        return np.concatenate([of.mean(0), of.min(0), of.max(0), of.sum(0)])
     if name == "pairs":
         counts = np.bincount(c, minlength=3)
         return [float(counts[i] and counts[j] and (i != j or counts[i] > 1)) for i, j in [(0, 1), (1, 2), (2, 2)]]
@@ -187,7 +193,7 @@ def test_sets_are_computed_in_pieces(monkeypatch):
 
 def test_no_sets_and_no_elements():
     assert statistics()(*example(())).shape == (0, statistics().out_features)
-    assert statistics()(*example((0, 0)))[:, :-4].abs().sum() == 0
+    assert statistics()(*example((0, 0)))[:, :-6].abs().sum() == 0
 
 
 @pytest.mark.parametrize("scores", ["linear", "trees"])
@@ -231,6 +237,7 @@ def test_names_tell_statistics_apart():
         (lambda: StatisticsNetwork(statistics(), LinearScores(3, out_features=1)), "as many features"),
         (lambda: statistics()(Ragged.from_sizes(torch.zeros(1, 3), [1])), "codes and then numbers"),
         (lambda: statistics()(example((1,))[0]), "a context"),
+        (lambda: statistics(["values of sets"])(example((1,))[0]), "a context with a column 0; got None"),
         (lambda: TreeEnsemble(1, out_features=1, num_trees=0, num_nodes=0, num_leaves=0, link="exp"), "link among"),
     ],
 )  # fmt: skip

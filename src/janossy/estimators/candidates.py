@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from janossy.estimators.classical.choosing import has_more_than_compact
+from janossy.estimators.classical.choosing import encoded_columns, has_more_than_compact
 from janossy.estimators.classical.learners import ClassicalLearner, classical_settings
 from janossy.estimators.classical.paths import LEARNERS
 from janossy.estimators.nested import build_nested
@@ -49,14 +49,15 @@ class Candidate:
         least = dict.fromkeys((*LEARNERS, "k1"), 1) | {"k3": 3, "k3+features": 3, "induced": num_points + 1}
         return least.get(self.strategy, 1 if self.factory else 2)
 
-    def why_not(self, layout: Layout) -> str:
-        """Returns the reason why the candidate equals a simpler one on elements of these columns; "" if there is
-        none."""
+    def why_not(self, layout: Layout, of_sets: Layout) -> str:
+        """Returns the reason why the candidate equals a simpler one on elements and sets of these columns, or ""."""
         form = self.settings.get("amounts")
         if form == "log" and not layout.amounts:
             return "no column of numbers spans orders of magnitude"
         if self.classical and self.settings.get("compact") and not has_more_than_compact(layout):
             return "its statistics are compact anyway"
+        if self.settings.get("categories") == "targets" and not any(encoded_columns((layout, of_sets))):
+            return "no column has many categories"
         if form == "quantile" and not layout.skewed:
             return "no column of numbers is skewed"
         if form == "codes" and not layout.coded:
@@ -105,8 +106,16 @@ class Candidate:
 NAMES = (*LEARNERS, *STRATEGIES)
 """The strategies that have a name."""
 
+TARGETS = (
+    Candidate("trees", {"categories": "targets"}),
+    Candidate("linear", {"categories": "targets"}),
+    Candidate("forest", {"categories": "targets", "extra": True}),
+)
+"""The candidates for columns with many categories. Their statistics are few, so each takes about a second."""
+
 AUTO = (
     Candidate("linear"),
+    *TARGETS,
     Candidate("forest", {"compact": True, "extra": True}),
     Candidate("forest", {"compact": True}),
     Candidate("trees", {"compact": True}),
@@ -136,6 +145,7 @@ AUTO = (
 
 AUTO_NESTED = (
     Candidate("linear"),
+    *TARGETS,
     Candidate("forest", {"compact": True, "extra": True}),
     Candidate("forest", {"compact": True}),
     Candidate("trees", {"compact": True}),

@@ -292,7 +292,7 @@ class Search:
             if contender.candidate.least_size > largest:
                 contender.note = f"not tried: the largest set has {largest} elements"
                 continue
-            if why := contender.candidate.why_not(self.layouts[0]):
+            if why := contender.candidate.why_not(*self.layouts):
                 contender.note = f"not tried: {why}"
                 continue
             try:

@@ -91,6 +91,7 @@ OURS: tuple[type, ...] = (
     statistics.CellCounts,
     statistics.CellPairs,
     statistics.CodeValues,
+    statistics.ContextCodeValues,
     statistics.ContextColumns,
     statistics.InnerStatistics,
     statistics.LinearScores,

@@ -11,6 +11,7 @@ import torch
 from janossy import Ragged
 from janossy.estimators.strategies import Settings
 from studies.bench.data.orders import CLASHES
+from studies.experiments.sets import target_encoding
 from studies.experiments.sets.defaults import SIZES, TRAINING, VARIATIONS, runs, table
 from studies.experiments.sets.generators import TASKS
 from studies.experiments.sets.training import data_of, fit
@@ -96,3 +97,17 @@ def test_the_table_is_that_of_the_runs():
 def test_variations_are_of_settings_or_of_training():
     known = set(Settings.__dataclass_fields__) | {"learning_rate"}
     assert all(set(changes) <= known for changes in VARIATIONS.values()) and SIZES.keys() == TRAINING.keys()
+
+
+def test_target_encoding_is_compared_on_the_same_sets(monkeypatch):
+    """Baskets follow their seed, and a row has a score per learner, two of averages, and the seconds."""
+    monkeypatch.setattr(target_encoding, "NUM_SETS", 60)
+    (sets, y), (again, y_again) = (target_encoding.baskets("user", 8, False) for _ in range(2))
+    assert np.array_equal(y, y_again) and np.array_equal(sets.offsets, again.offsets)
+    classes = target_encoding.baskets("sum", 8, True)[1]
+    assert set(classes) == {"yes", "no"}
+    monkeypatch.setattr(target_encoding, "BAGS", ["linear"])
+    monkeypatch.setattr(target_encoding, "ENCODED", [{"strategy": "linear", "categories": "targets"}])
+    line = target_encoding.row("baskets", sets, y)
+    assert line.startswith("| baskets | 60 | ") and line.count("|") == 8
+    assert line in target_encoding.page([line])

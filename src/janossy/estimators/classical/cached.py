@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -49,26 +50,31 @@ class CachedStatistics:
 
     def __init__(self, examples: Examples, layouts: tuple[Layout, Layout]) -> None:
         self._examples, self.layouts = examples, layouts
-        self._found: dict[tuple[Sizes, str, bool], CachedRows] = {}
+        self._found: dict[tuple[Sizes, str, bool, int], CachedRows] = {}
 
     @cached_property
     def examples(self) -> Examples:
         """The sets, on the CPU."""
         return self._examples.to("cpu")
 
-    def rows(self, most: Sizes, scheme: str, compact: bool) -> CachedRows:
-        """Returns the statistics for these sizes, this scheme of bags and this extent, with their vectors."""
-        key = most, scheme, compact
+    def rows(self, most: Sizes, scheme: str, compact: bool, num_encoded: int = 0) -> CachedRows:
+        """Returns the statistics for these sizes, this scheme of bags and this extent, with their vectors.
+
+        Args:
+            num_encoded: the number of values per category that are still 0 (``choose_statistics``).
+        """
+        key = most, scheme, compact, num_encoded
         if key not in self._found:
             self._found[key] = self._rows(*key)
         return self._found[key]
 
-    def _rows(self, most: Sizes, scheme: str, compact: bool) -> CachedRows:
+    def _rows(self, most: Sizes, scheme: str, compact: bool, num_encoded: int) -> CachedRows:
         examples = self.examples
         some = examples
         if len(examples) > MAX_SETS:
             some = examples[torch.from_numpy(sample(np.arange(len(examples)), 0))]
-        statistics = choose_statistics(some.sets, some.context, self.layouts, most=most, scheme=scheme, compact=compact)
+        options: dict[str, Any] = {"most": most, "scheme": scheme, "compact": compact, "num_encoded": num_encoded}
+        statistics = choose_statistics(some.sets, some.context, self.layouts, **options)
         is_small = len(examples) * statistics.out_features <= MAX_NUMBERS
         return CachedRows(statistics, examples, statistics(examples.sets, examples.context) if is_small else None)
 

@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from janossy.nn.statistics import (
     CellCounts,
     CellPairs,
+    CodeValues,
+    ContextCodeValues,
     ContextColumns,
     InnerStatistics,
     NumberStatistics,
@@ -43,6 +45,12 @@ SMALL_SETS = 40
 
 FEWEST_SETS = 3
 """The fewest sets that must hold a cell or a pair for it to be kept."""
+
+MANY_CATEGORIES = 512
+"""The number of categories from which a column of elements can be encoded by targets, in place of a bag."""
+
+MANY_OF_SETS = 64
+"""The number of categories from which a column of sets can be encoded by targets: it has no indicators."""
 
 INNER_CELLS = 16
 """The most cells of a bag of categories of inner sets, each of which gives several statistics of the set."""
@@ -74,6 +82,7 @@ def choose_statistics(
     scheme: str = "fraction",
     compact: bool = False,
     standardised: bool = True,
+    num_encoded: int = 0,
 ) -> PooledStatistics:
     """Returns statistics for sets with such columns, fitted to these sets. Targets are not used.
 
@@ -86,19 +95,26 @@ def choose_statistics(
             nothing of several columns or elements together. Such statistics suit forests, which choose among features
             at random.
         standardised: True if the layout's means were subtracted from numbers.
+        num_encoded: the number of values per category that replace bags of columns with many categories. The values are
+            0, to be filled by ``encode_targets``. With 0, all columns have bags.
     """
     elements, of_sets = layouts
+    encoded, encoded_of_sets = encoded_columns(layouts) if num_encoded else ([], [])
     columns: dict[str, Any] = {"vocabularies": elements.vocabularies, "num_numbers": elements.num_numbers}
     columns["inner"] = elements.inner
     statistics = PooledStatistics([SetSize()], **columns)
     if standardised:
         statistics.offsets.copy_(_offsets(elements))
     seen = statistics.sorted(sets, context)
-    blocks = [SetSize(), *_blocks(seen, elements, most or Sizes(), scheme, compact)]
+    blocks = [SetSize(), *_blocks(seen, elements, most or Sizes(), scheme, compact, encoded)]
+    for column in encoded:
+        blocks.append(CodeValues(column, num_values=elements.vocabularies[column], width=num_encoded))
     if elements.inner:
         blocks.append(_of_inner_sets(seen, elements, scheme))
     if of_sets.num_columns:
         blocks.append(ContextColumns(of_sets.vocabularies, num_numbers=of_sets.num_numbers))
+    for column in encoded_of_sets:
+        blocks.append(ContextCodeValues(column, num_values=of_sets.vocabularies[column], width=num_encoded))
     fitted = PooledStatistics(blocks, **columns)
     fitted.offsets.copy_(statistics.offsets)
     return fitted
@@ -110,6 +126,15 @@ def _of_inner_sets(seen: SortedSets, layout: Layout, scheme: str) -> InnerStatis
     width = sum(cast(int, block.out_features) for block in blocks)
     levels = (0.25, 0.5, 0.75) if width <= FEW_NUMBERS else ()
     return InnerStatistics(blocks, [SetSize(), NumberStatistics(width, quantiles=levels)])
+
+
+def encoded_columns(layouts: tuple[Layout, Layout]) -> tuple[list[int], list[int]]:
+    """Returns the columns of elements and those of sets with so many categories that targets can encode them."""
+    elements, of_sets = layouts
+    return (
+        [i for i, size in enumerate(elements.vocabularies) if size > MANY_CATEGORIES],
+        [i for i, size in enumerate(of_sets.vocabularies) if size > MANY_OF_SETS],
+    )
 
 
 def has_more_than_compact(layout: Layout) -> bool:
@@ -126,7 +151,10 @@ def _offsets(layout: Layout) -> Tensor:
     return offsets.where(offsets.abs() <= MAX_OFFSET, 0.0)
 
 
-def _blocks(seen: SortedSets, layout: Layout, most: Sizes, scheme: str, compact: bool) -> Iterator[nn.Module]:
+def _blocks(
+    seen: SortedSets, layout: Layout, most: Sizes, scheme: str, compact: bool, encoded: Sequence[int] = ()
+) -> Iterator[nn.Module]:
+    """Yields blocks of statistics. Columns in ``encoded`` are left out."""
     num_codes, num_numbers = len(layout.vocabularies), layout.num_numbers
     if num_numbers:
         yield NumberStatistics(num_numbers, quantiles=(0.25, 0.5, 0.75) if num_numbers <= FEW_NUMBERS else ())
@@ -135,9 +163,11 @@ def _blocks(seen: SortedSets, layout: Layout, most: Sizes, scheme: str, compact:
         yield OthersAtExtremes(num_numbers)
     amounts = [j for j in range(num_numbers) if few and _are_amounts(seen.numbers[:, j])]
     edges = [_edges(seen.numbers[:, j]) for j in range(num_numbers)] if few and not compact else []
-    values = {i: size for i, size in enumerate(layout.vocabularies)}
+    values = {i: size for i, size in enumerate(layout.vocabularies) if i not in encoded}
     values |= {num_codes + j: len(of_column) + 1 for j, of_column in enumerate(edges)}
     for i in range(num_codes):
+        if i in encoded:
+            continue
         bag = _bag(seen, [i], values, edges, num_codes, most.cells, scheme=scheme, hashed=most.hashed)
         yield bag
         for j in amounts:

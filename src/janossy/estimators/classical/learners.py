@@ -14,12 +14,13 @@ from torch import Tensor, nn
 from janossy.estimators.batches import Examples
 from janossy.estimators.classical.cached import MAX_NUMBERS, MAX_SETS, CachedRows, CachedStatistics, sample
 from janossy.estimators.classical.choosing import Sizes
-from janossy.estimators.classical.paths import LEARNERS, ClassicalSettings, Data, Path
+from janossy.estimators.classical.paths import CATEGORIES, LEARNERS, ClassicalSettings, Data, Path
+from janossy.estimators.classical.target_encoding import as_numbers, encoded_by_targets, num_values
 from janossy.estimators.interrupts import now
 from janossy.estimators.tasks import Classification, Task
 from janossy.estimators.training import Ending, Trained
 from janossy.estimators.trials import Epoch
-from janossy.nn.statistics import StatisticsNetwork
+from janossy.nn.statistics import PooledStatistics, StatisticsNetwork
 from janossy.sets import Ragged
 from janossy.tables.layout import Layout
 
@@ -107,9 +108,12 @@ class ClassicalLearner(nn.Module):
         if self.strategy == "linear":
             cells = min(MAX_CELLS, MAX_NUMBERS // max(1, min(MAX_SETS, len(statistics.examples))))
             most = Sizes(cells=cells, hashed=cells // 4, pairs=2 * most.pairs)
-        rows = statistics.rows(most, self.settings.scheme, self.settings.compact)
+        is_class, encoded = isinstance(task, Classification), 0
+        if self.settings.categories == "targets":
+            encoded = num_values(self.num_outputs, is_class=is_class)
+        rows = statistics.rows(most, self.settings.scheme, self.settings.compact, encoded)
         shape = len(splits[0][0]), rows.statistics.out_features, self.num_outputs
-        step = LEARNERS[self.strategy].seconds_of_a_step(*shape, is_class=isinstance(task, Classification))
+        step = LEARNERS[self.strategy].seconds_of_a_step(*shape, is_class=is_class)
         if now() + step > latest:
             return []
         ended: list[Ending] = []
@@ -122,8 +126,10 @@ class ClassicalLearner(nn.Module):
             return bool(ended)
 
         paths: list[Path] = []
+        of_splits: list[PooledStatistics] = []
         for (training, validation), seed in zip(splits, seeds, strict=True):
-            data = self._data(rows, training, validation, task, seed, num_threads)
+            data, of_split = self._data(rows, training, validation, task, seed, num_threads)
+            of_splits.append(of_split)
             paths.append(LEARNERS[self.strategy](self.settings, data))
             paths[-1].step()
             if is_late():
@@ -138,11 +144,15 @@ class ClassicalLearner(nn.Module):
             misses = misses + 1 if best == before else 0
         seconds = (now() - began) / len(paths)
         ending = ended[0] if ended else Ending.AS_PLANNED
-        return [self._fitted(rows, path, min(best, len(path.losses) - 1), seconds, ending) for path in paths]
+        return [
+            self._fitted(of_split, path, min(best, len(path.losses) - 1), seconds, ending)
+            for of_split, path in zip(of_splits, paths, strict=True)
+        ]
 
     def _data(
         self, rows: CachedRows, training: Tensor, validation: Tensor, task: Task, seed: int, num_threads: int
-    ) -> Data:
+    ) -> tuple[Data, PooledStatistics]:
+        """Returns the data of one split, and the statistics that its learner reads."""
         examples = rows.examples
         training = torch.from_numpy(sample(training.cpu().numpy(), seed))
         y, classes = examples.targets[training].numpy(), None
@@ -153,20 +163,31 @@ class ClassicalLearner(nn.Module):
             mean, weights = task.link(1.0)(scores).float(), examples.weights[of]
             return float((task.losses(mean, examples.targets[of]) * weights).sum() / weights.sum())
 
-        return Data(
-            rows.of(training).numpy(),
+        statistics, x, valid_x = rows.statistics, rows.of(training), rows.of(validation.cpu())
+        sample_weights = examples.weights[training].double().numpy()
+        if self.settings.categories == "targets":
+            numbers = as_numbers(y, classes, num_values(self.num_outputs, is_class=classes is not None))
+            parts = examples[training], examples[validation.cpu()]
+            statistics, x, valid_x = encoded_by_targets(
+                statistics, (x, valid_x), parts, numbers, sample_weights, seed % 2**31
+            )
+        data = Data(
+            x.numpy(),
             y,
-            examples.weights[training].double().numpy(),
+            sample_weights,
             classes,
             self.num_outputs,
-            rows.of(validation.cpu()),
+            valid_x,
             partial(loss, validation.cpu()),
             partial(loss, training),
             seed % 2**31,
             num_threads,
         )
+        return data, statistics
 
-    def _fitted(self, rows: CachedRows, path: Path, point: int, seconds: float, ending: Ending) -> FittedLearner:
+    def _fitted(
+        self, statistics: PooledStatistics, path: Path, point: int, seconds: float, ending: Ending
+    ) -> FittedLearner:
         scores, data = path.module(point), path.data
         outputs = scores(data.valid_x)
         losses = {"train_loss": data.train_loss(scores(torch.from_numpy(data.x))), "valid_loss": data.loss(outputs)}
@@ -174,7 +195,7 @@ class ClassicalLearner(nn.Module):
         if not np.isfinite([row["train_loss"], row["valid_loss"]]).all():
             raise FloatingPointError(f"{self.strategy!r} expects finite losses; got {row}. Look for very large values.")
         epoch = Epoch(1, 1, row["train_loss"], row["valid_loss"])
-        network = StatisticsNetwork(deepcopy(rows.statistics), scores).eval()
+        network = StatisticsNetwork(deepcopy(statistics), scores).eval()
         return FittedLearner(network, Trained([row], epoch, ending, seconds), outputs.to(torch.float32))
 
 
@@ -201,4 +222,10 @@ def classical_settings(strategy: str, given: Mapping[str, Any]) -> ClassicalSett
     known = [setting.name for setting in fields(ClassicalSettings)]
     if unknown := [name for name in given if name not in known]:
         raise ValueError(f"settings of {strategy!r} are {', '.join(known)}; got {', '.join(unknown)}.")
-    return ClassicalSettings(**given)
+    settings = ClassicalSettings(**given)
+    if settings.categories not in CATEGORIES:
+        raise ValueError(
+            f"strategy {strategy!r} expects categories among {', '.join(CATEGORIES)}; "
+            f"got categories={settings.categories!r}."
+        )
+    return settings

@@ -36,6 +36,9 @@ SECONDS_PER_SPLIT = 2.5e-8
 SECONDS_PER_BIN, SECONDS_PER_COUNT = 4e-7, 1.5e-8
 """Seconds per number that boosting takes to cut it into bins, and per number and tree to count it, on that core."""
 
+CATEGORIES = ("bags", "targets")
+"""The forms of columns with many categories."""
+
 WIDE = 1_000
 """The most statistics for which a linear learner is fitted to a dense matrix."""
 
@@ -56,6 +59,8 @@ class ClassicalSettings:
     """The scheme of bags of categories, as in ``CellCounts``."""
     compact: bool = False
     """True if only statistics of single columns, and of amounts by category, are used."""
+    categories: str = "bags"
+    """"targets" if columns with many categories are encoded by the targets of training sets, in place of bags."""
 
 
 @dataclass(frozen=True, eq=False)

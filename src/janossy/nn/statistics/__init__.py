@@ -1,6 +1,7 @@
 """Fixed statistics of sets, exactly invariant, in blocks side by side; and functions of them."""
 
-from janossy.nn.statistics.cells import CellCounts, CellPairs, CodeValues
+from janossy.nn.statistics.cells import CellCounts, CellPairs
+from janossy.nn.statistics.code_values import CodeValues, ContextCodeValues
 from janossy.nn.statistics.inner import InnerStatistics
 from janossy.nn.statistics.moments import NumberStatistics, OthersAtExtremes
 from janossy.nn.statistics.pooled import ContextColumns, PooledStatistics, SetSize
@@ -10,6 +11,7 @@ __all__ = [
     "CellCounts",
     "CellPairs",
     "CodeValues",
+    "ContextCodeValues",
     "ContextColumns",
     "InnerStatistics",
     "LinearScores",
