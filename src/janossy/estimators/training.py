@@ -227,7 +227,7 @@ class Training:
         outputs = called(batch.sets, context=batch.context, generator=torch.Generator(self.device).manual_seed(seed))
         loss = (self.criterion(outputs, batch.targets) * batch.weights).sum() / num_sets
         (loss * self.processes.num).backward()  # gradients are averaged over processes
-        nn.utils.clip_grad_norm_(self.network.parameters(), MAX_NORM)
+        nn.utils.clip_grad_norm_(self.optimizer.parameters, MAX_NORM)
         first = self.state.first_step
         self.optimizer.step(self.plan.rate(self.state.step - first, self.state.steps - first))
         total, must_stop = self._must_stop(loss.item())
@@ -265,7 +265,8 @@ class Training:
         state.history.append(row)
         state.misses = state.misses + 1 if misses else 0
         if is_best:
-            self.best = deepcopy(self.network.state_dict())
+            weights = self.network.state_dict().items()
+            self.best = {name: each.clone() if isinstance(each, Tensor) else deepcopy(each) for name, each in weights}
         self.report(self._epoch())
         time_left = self.plan.deadline - now()
         possible = self.processes.of_first(state.step * (1 + time_left / max(state.seconds, 1e-9)))
