@@ -424,9 +424,13 @@ def test_a_stack_of_networks(name):
     assert "encoder: network by network" in stack.explain(sets)
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-def test_what_is_saved_comes_back(name):
-    net = NETWORKS[name]().eval()
+def of_slots():
+    return network(Tuples(1), TupleMLP(1, WIDTH, 3), "slot_attention")
+
+
+@pytest.mark.parametrize("made", [*NETWORKS.values(), of_slots])
+def test_what_is_saved_comes_back(made):
+    net = made().eval()
     again = rebuild(describe(net), weights(net))
     assert repr(again) == repr(net)
     sets = distinct_sets()

@@ -192,6 +192,8 @@ def test_every_part_is_tested():
     nets += [network(orderings=Canonical(order_weights=OrderWeights(1))), network(orderings=Learned(nn.ReLU()))]
     nets += [JanossyNetwork(None, network().pooling, None, encoder=SetEncoder([set_layer(name)])) for name in UNCHANGED]
     nets += [JanossyNetwork(pooling=JanossyPooling(f, Tuples(1)), encoder=set_layer("encoder_of_seeds"))]
+    pooling = JanossyPooling(TupleMLP(1, WIDTH, 3), Tuples(1))
+    nets += [JanossyNetwork(pooling=pooling, encoder=set_layer("slot_attention"))]
     text = json.dumps([describe(net) for net in nets])
     # AttentionMean is saved by tests/estimators/test_strategies.py, statistics by tests/nn/test_statistics.py, the
     # reductions by tests/nn/test_own_reductions.py, InnerSets by tests/nn/test_inner_sets.py.
