@@ -54,6 +54,10 @@ def mlp(width: int) -> nn.Module:
     return nn.Sequential(nn.Linear(width, 5), nn.Tanh(), nn.Linear(5, 2))
 
 
+def sum_of_squares(x: Tensor) -> Tensor:
+    return x.square().sum(1)
+
+
 CASES = {  # h, f, orderings, rho, the pooling's other arguments, and how the sets are pooled
     "k1 of ids": (ids(4), TupleMLP(1, 4, 5, activation="gelu"), Tuples(1), mlp(5), {"reduce": "sum"}, TOGETHER),
     "k1 of vectors": (None, TupleMLP(1, D, 20, out_features=2), Tuples(1), None, {}, TOGETHER),
@@ -71,6 +75,7 @@ CASES = {  # h, f, orderings, rho, the pooling's other arguments, and how the se
     "k2 with the size": (ids(4), TupleMLP(2, 5, 10), Tuples(2), nn.Linear(10, 2), {"append_size": "log"}, TOGETHER),
     "k2, spectral": (None, TupleMLP(2, D, 4), Tuples(2), None, {"evaluate": "spectral"}, ALONE),
     "k2, two layers": (None, TupleMLP(2, D, (4, 3)), Tuples(2), None, {}, ALONE),
+    "a function that is no module": (nn.Linear(D, 3), sum_of_squares, Tuples(2), nn.Linear(3, 2), {}, ALONE),
     "lstm of ids": (ids(4), LSTM(4, 10), Sampled(), nn.Linear(10, 2), {}, TOGETHER),
     "gru": (nn.Linear(D, 4), GRU(4, 9), Sampled(3), mlp(9), {"reduce": "max"}, TOGETHER),
     "rnn, first two": (None, RNN(D, 8), Sampled(3, k=2), None, {"reduce": "logmeanexp"}, TOGETHER),

@@ -77,8 +77,8 @@ class Stack(nn.Module):
         )
         self._f_together = of_elements.is_of_elements(self._members[0].pooling)
         self._rho_together = maps.is_stackable(self.network.rho)
-        parts = self.network.h, self.network.pooling.f, self.network.rho
-        self._joined = tuple(maps.Joined(part) for part in parts if isinstance(part, nn.Module))
+        parts = {"h": self.network.h, "f": self.network.pooling.f, "rho": self.network.rho}
+        self._joined = {name: maps.Joined(part) for name, part in parts.items() if isinstance(part, nn.Module)}
         self._last: tuple[tuple[Any, ...], str] | None = None
         self.training = networks[0].training
 
@@ -109,7 +109,7 @@ class Stack(nn.Module):
         pooled = self._pooled(self._ordered(batch, elements), elements, sources)
         if self._rho_together and (context is None or type(self.network.rho) is Readout):
             of_sets = None if context is None else context.flatten(0, 1)
-            outputs = self._joined[2](pooled, [batch.num_sets] * len(self), of_sets)
+            outputs = self._joined["rho"](pooled, [batch.num_sets] * len(self), of_sets)
             return cast(Tensor, outputs.unflatten(0, (len(self), -1)))
         self._bind(once=True)
         rows = pooled.unflatten(0, (len(self), -1))
@@ -215,7 +215,7 @@ class Stack(nn.Module):
             if is_table(h) and batch.joined.values.dim() == 1 and not batch.joined.values.is_floating_point():
                 return looked_up(cast(Tensor, h.weight), batch)
             if maps.is_stackable(h):
-                return batch.joined.with_values(self._joined[0](batch.joined.values, batch.counts))
+                return batch.joined.with_values(self._joined["h"](batch.joined.values, batch.counts))
             self._bind(once=True)
             apart = [m.h(each.values) for m, each in zip(self._members, batch.apart, strict=True)]
             return batch.joined.with_values(torch.cat(apart))
@@ -225,7 +225,7 @@ class Stack(nn.Module):
         f, problem = self.network.pooling.f, self._problem_of_elements(batch, elements)
         if problem is not None:
             with errors_explained("f", f, problem.values):
-                return of_elements.pool_elements(problem, self._joined[1], self._counts(problem, batch))
+                return of_elements.pool_elements(problem, self._joined["f"], self._counts(problem, batch))
         how = self._how(batch, elements)
         if how not in (TUPLES, RECURRENCES):
             self._bind(once=True)
