@@ -1,6 +1,6 @@
 """The value of categories encoded by targets, beside bags of categories: generated baskets, and tables of a folder.
 
-    python -m studies.experiments.sets.target_encoding FOLDER   about five minutes on one core
+    python -m studies.experiments.sets.target_encoding FOLDER   about ten minutes of a core
 
 FOLDER holds a folder per table, as for ``studies.experiments.anytime``; only training parts are read. A quarter of the
 sets is the test. Writes docs/results/sets/target_encoding.md.
@@ -26,6 +26,8 @@ TABLES = ("movies", "spam")
 BASKETS = (
     ("mean", 50, False),
     ("mean", 500, False),
+    ("mean", 500, True),
+    ("mean", 5_000, False),
     ("user", 500, False),
 )
 """Generated tables: the kind, the number of items or users, and True for two classes."""
@@ -40,8 +42,8 @@ ENCODED: list[Any] = [{"strategy": each.strategy, **each.settings} for each in T
 def baskets(kind: str, num: int, is_class: bool) -> tuple[SetTable, np.ndarray]:
     """Returns sets of 3 to 20 items, the r-th of which is drawn with probability 1 / r up to a factor.
 
-    The target is the mean or the sum of the items' effects, or the effect of the set's user, with noise of half its
-    standard deviation; or two classes by a logistic function of it.
+    The target is the mean of the items' effects, or the effect of the set's user, with noise of half its standard
+    deviation; or two classes by a logistic function of it.
     """
     source = np.random.default_rng(0)
     num_items = 50 if kind == "user" else num
@@ -53,7 +55,7 @@ def baskets(kind: str, num: int, is_class: bool) -> tuple[SetTable, np.ndarray]:
         users = source.integers(0, num, NUM_SETS)
         table["user"], y = [f"u{i}" for i in users], effects[users]
     else:
-        y = np.array([effects[each].mean() if kind == "mean" else effects[each].sum() for each in items])
+        y = np.array([effects[each].mean() for each in items])
     y = (y - y.mean()) / y.std()
     if is_class:
         return as_sets(table), np.where(source.random(NUM_SETS) < 1 / (1 + np.exp(-2.5 * y)), "yes", "no")

@@ -104,7 +104,7 @@ def test_target_encoding_is_compared_on_the_same_sets(monkeypatch):
     monkeypatch.setattr(target_encoding, "NUM_SETS", 60)
     (sets, y), (again, y_again) = (target_encoding.baskets("user", 8, False) for _ in range(2))
     assert np.array_equal(y, y_again) and np.array_equal(sets.offsets, again.offsets)
-    classes = target_encoding.baskets("sum", 8, True)[1]
+    classes = target_encoding.baskets("mean", 8, True)[1]
     assert set(classes) == {"yes", "no"}
     monkeypatch.setattr(target_encoding, "BAGS", ["linear"])
     monkeypatch.setattr(target_encoding, "ENCODED", [{"strategy": "linear", "categories": "targets"}])
