@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
+import networkx
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from scipy.spatial import ConvexHull
 from sklearn.model_selection import train_test_split
 
 from studies.bench.data.bags import read_bags
@@ -173,6 +175,40 @@ def _laws(_: Path) -> Sets:
     return found
 
 
+def _hulls(_: Path) -> Sets:
+    """Returns the area of the convex hull of four to twenty points."""
+    generator, found = np.random.default_rng(4), []
+    for _i in range(GENERATED_SETS):
+        points = generator.normal(size=(generator.integers(4, 21), 2))
+        found.append(([{"x": float(x), "y": float(y)} for x, y in points], float(ConvexHull(points).volume)))
+    return found
+
+
+def _modes(_: Path) -> Sets:
+    """Returns how often the most frequent colour occurs among 5 to 25 things."""
+    generator, found = np.random.default_rng(5), []
+    for _i in range(GENERATED_SETS):
+        colours = generator.choice(8, generator.integers(5, 26), p=generator.dirichlet(np.ones(8)))
+        rows = [{"colour": f"colour {c}", "weight": float(generator.normal())} for c in colours]
+        found.append((rows, float(np.bincount(colours).max())))
+    return found
+
+
+def _connected(_: Path) -> Sets:
+    """Returns whether the edges between eight vertices make one graph of those that they touch."""
+    generator, found = np.random.default_rng(6), []
+    for _i in range(GENERATED_SETS):
+        edges = [generator.choice(8, 2, replace=False) for _edge in range(generator.integers(4, 9))]
+        graph = networkx.Graph([tuple(edge) for edge in edges])
+        rows = [{"from": f"v{min(edge)}", "to": f"v{max(edge)}"} for edge in edges]
+        found.append((rows, "one" if networkx.is_connected(graph) else "several"))
+    return found
+
+
+def _logarithm(text: str) -> float:
+    return float(np.log(float(text)))
+
+
 MAKERS: dict[str, Callable[[Path], Sets]] = {
     "steels": _formulas("matbench_steels.csv", "composition", "yield strength"),
     "gaps": _formulas("matbench_expt_gap.csv", "composition", "gap expt"),
@@ -194,6 +230,15 @@ MAKERS: dict[str, Callable[[Path], Sets]] = {
     "distinct": _distinct,
     "closest": _closest,
     "laws": _laws,
+    "oxides": _formulas("wolverton_oxides.csv", "formula", "e_form"),
+    "heuslers": _formulas("heusler_magnetic.csv", "formula", "mu_b"),
+    "conductors": _formulas("citrine_thermal_conductivity.csv", "formula", "k_expt", _logarithm),
+    "moduli": _formulas("m2ax.csv", "formula", "bulk modulus"),
+    "clintox": _molecules("clintox.csv", "CT_TOX", str),
+    "sider": _molecules("sider.csv", "Hepatobiliary disorders", str),
+    "hulls": _hulls,
+    "modes": _modes,
+    "connected": _connected,
 }
 """Makers of the tables, from the folder RAW."""
 

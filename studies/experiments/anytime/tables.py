@@ -73,6 +73,15 @@ SOURCES = {
             ("steels", "steels as elements with fractions → yield strength (Matbench)", False),
             ("tic-tac-toe", "marks with row and column → does x win? (UCI)", True),
             ("web", "pages as bags of linked pages → did user 1 like it? (Zhou et al., 2005)", True),
+            ("clintox", "molecules as bags of atoms → toxic in a trial? (MoleculeNet)", True),
+            ("conductors", "compounds as elements with amounts → log thermal conductivity (Citrine)", False),
+            ("connected", "edges between eight vertices → one graph or several? (generated)", True),
+            ("heuslers", "Heusler alloys as elements with amounts → magnetic moment (matminer)", False),
+            ("hulls", "points of a plane → the area of their convex hull (generated)", False),
+            ("modes", "things with colours → the count of the most frequent colour (generated)", False),
+            ("moduli", "layered carbides and nitrides as elements with amounts → bulk modulus (matminer)", False),
+            ("oxides", "perovskite oxides as elements with amounts → formation energy (Emery et al., 2017)", False),
+            ("sider", "molecules as bags of atoms → disorders of the liver? (MoleculeNet)", True),
         )
     },
 }
