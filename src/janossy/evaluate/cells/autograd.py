@@ -145,14 +145,7 @@ class Cells(torch.autograd.Function):
         if not torch.is_grad_enabled():
             with unless_compiling():
                 return Cells._backward_on_kernels(ctx, gradient)
-        elements, inputs, weight, bias, *_ = ctx.saved_tensors
-        structure, shape, every_state = ctx.structure, ctx.shape, ctx.every_state
-
-        def again(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-            read = unfilled(inputs, *weight.shape)
-            return in_torch(structure, read, weight, bias, elements, shape, every_state)
-
-        return *(None,) * 5, *gradients_again(again, (inputs, weight, bias), ctx.needs_input_grad[5:], gradient)
+        return gradients_in_torch(ctx, gradient)
 
     @staticmethod
     def _backward_on_kernels(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
@@ -175,6 +168,19 @@ class Cells(torch.autograd.Function):
             part = [by_inputs, *_by_weights(changes, states, shape.before[first:last], weight, width)]
             total = [a.add_(b) for a, b in zip(total, part, strict=True)] if total else part
         return *(None,) * 5, *total, *(None,) * (3 - len(total))
+
+
+def gradients_in_torch(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+    """Returns the gradients of ``Cells`` or ``HalfCells`` by all arguments, which can be differentiated again."""
+    elements, inputs, weight, bias, *_ = ctx.saved_tensors
+    structure, shape, every_state = ctx.structure, ctx.shape, ctx.every_state
+
+    def again(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        read = unfilled(inputs, *weight.shape)
+        weight, bias = weight.to(read.dtype), None if bias is None else bias.to(read.dtype)
+        return in_torch(structure, read, weight, bias, elements, shape, every_state)
+
+    return *(None,) * 5, *gradients_again(again, (inputs, weight, bias), ctx.needs_input_grad[5:], gradient)
 
 
 def _changes(

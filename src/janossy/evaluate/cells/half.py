@@ -8,10 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from janossy.evaluate.cells.autograd import in_torch
+from janossy.evaluate.cells.autograd import gradients_in_torch
 from janossy.evaluate.cells.forest import Shape
 from janossy.evaluate.on_kernels import numbers_kept, on_threads, unless_compiling
-from janossy.evaluate.rows.recompute import gradients_again
 from janossy.functions.structure import Recurrent
 
 
@@ -64,14 +63,7 @@ class HalfCells(torch.autograd.Function):
         if not torch.is_grad_enabled():
             with unless_compiling():
                 return *(None,) * 5, *_backward_on_kernels(ctx, gradient)
-        elements, inputs, weight, bias, *_ = ctx.saved_tensors
-        structure, shape, every_state = ctx.structure, ctx.shape, ctx.every_state
-
-        def again(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-            weight, bias = weight.to(inputs.dtype), None if bias is None else bias.to(inputs.dtype)
-            return in_torch(structure, inputs, weight, bias, elements, shape, every_state)
-
-        return *(None,) * 5, *gradients_again(again, (inputs, weight, bias), ctx.needs_input_grad[5:], gradient)
+        return gradients_in_torch(ctx, gradient)
 
 
 def _backward_on_kernels(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from typing import Any, cast
 
+import torch
 from torch import Tensor, nn
 
 from janossy.evaluate.validation import check_sets, errors_explained
@@ -95,6 +96,17 @@ def apply_padded(module: nn.Module, x: Tensor, mask: Tensor, inputs: Tensor | No
     if isinstance(module, SetLayer):
         return module.padded(x, mask)
     return module(x.flatten(0, 1)).unflatten(0, mask.shape), mask
+
+
+def of_one_size(values: Tensor, sets: Ragged, size: int) -> Ragged:
+    """Returns as many sets as there are, each of ``size`` of these values, in their order.
+
+    Shapes: values (B·size, *any), B sets.
+    """
+    offsets = torch.arange(len(sets) + 1, device=sets.device) * size
+    if torch.compiler.is_compiling():  # which would compile anew for another number of sets
+        return Ragged.unsized(values, offsets)
+    return Ragged(values, offsets, sizes=(size,) * len(sets))
 
 
 def seconds(module: nn.Module, sets: Ragged) -> float:

@@ -8,7 +8,7 @@ from janossy.functions.shown import arguments_shown
 from janossy.functions.weights import draw_anew
 from janossy.nn.encoder.cost import seconds_by_weights, seconds_of_attention
 from janossy.nn.encoder.heads import Heads, attend, of_padded
-from janossy.nn.encoder.layer import SetLayer
+from janossy.nn.encoder.layer import SetLayer, of_one_size
 from janossy.nn.encoder.within import attend_within
 from janossy.sets import Ragged
 
@@ -65,11 +65,7 @@ class SeedAttention(SetLayer):
         self.check(sets)
         of_elements = self.heads.keys_and_values(sets.values)
         found = attend_within(self.heads.queries(self.seeds), of_elements, sets, "seeds")
-        offsets = torch.arange(len(sets) + 1, device=sets.device) * self.num_seeds
-        values = (self.seeds + self.heads.out(found)).flatten(0, 1)
-        if torch.compiler.is_compiling():  # which would compile anew for another number of sets
-            return Ragged.unsized(values, offsets)
-        return Ragged(values, offsets, sizes=(self.num_seeds,) * len(sets))
+        return of_one_size((self.seeds + self.heads.out(found)).flatten(0, 1), sets, self.num_seeds)
 
     def padded(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         queries = self.heads.queries(self.seeds).expand(x.shape[0], -1, -1, -1)
@@ -114,11 +110,8 @@ class ConcatenatedElements(SetLayer):
                 f"{min(others)}. Put it behind a SeedAttention of as many seeds."
             )
         self.check(sets)
-        offsets = torch.arange(len(sets) + 1, device=sets.device)
         values = sets.values.reshape(len(sets), self.num_elements * sets.values.shape[1])
-        if torch.compiler.is_compiling():
-            return Ragged.unsized(values, offsets)
-        return Ragged(values, offsets, sizes=(1,) * len(sets))
+        return of_one_size(values, sets, 1)
 
     def padded(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         return x.flatten(1)[:, None], mask[:, :1]

@@ -10,9 +10,8 @@ from janossy.functions.shown import arguments_shown
 from janossy.functions.weights import draw_anew
 from janossy.nn.encoder.cost import outline, seconds_by_weights, seconds_of_attention
 from janossy.nn.encoder.heads import Heads, compete
-from janossy.nn.encoder.layer import SetLayer, apply, apply_padded, seconds
-from janossy.nn.encoder.residual import Residual
-from janossy.nn.encoder.self_attention import SelfAttention
+from janossy.nn.encoder.layer import SetLayer, apply, apply_padded, of_one_size, seconds
+from janossy.nn.encoder.set_encoder import attention_blocks
 from janossy.nn.encoder.within import attend_within
 from janossy.sets import Ragged
 
@@ -83,7 +82,7 @@ class SlotAttention(SetLayer):
     def forward(self, sets: Ragged) -> Ragged:
         self.check(sets)
         elements, B, m = self.norm(sets.values), len(sets), self.num_slots
-        slots = self._of_slots(self.slots.expand(B, -1, -1).flatten(0, 1), sets)
+        slots = of_one_size(self.slots.expand(B, -1, -1).flatten(0, 1), sets, m)
         for each in self._rounds():
             queries = each.queries(slots.values).unflatten(0, (B, m))
             found = attend_within(queries, each.heads.keys_and_values(elements), sets, "slots")
@@ -117,12 +116,6 @@ class SlotAttention(SetLayer):
     def _rounds(self) -> "list[_Round]":
         return cast("list[_Round]", list(self.rounds))
 
-    def _of_slots(self, values: Tensor, sets: Ragged) -> Ragged:
-        offsets = torch.arange(len(sets) + 1, device=sets.device) * self.num_slots
-        if torch.compiler.is_compiling():  # which would compile anew for another number of sets
-            return Ragged.unsized(values, offsets)
-        return Ragged(values, offsets, sizes=(self.num_slots,) * len(sets))
-
     def extra_repr(self) -> str:
         return arguments_shown(self)
 
@@ -134,9 +127,7 @@ class _Round(nn.Module):
         super().__init__()
         self.heads = Heads(owner, width, num_heads)
         self.norm = nn.LayerNorm(width)
-        self.between = Residual(SelfAttention(width, num_heads=num_heads), norm=nn.LayerNorm(width))
-        layers = nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, width)
-        self.feed_forward = Residual(nn.Sequential(*layers), norm=nn.LayerNorm(width))
+        self.between, self.feed_forward = attention_blocks(width, num_heads=num_heads, hidden_features=hidden)
 
     def queries(self, slots: Tensor) -> Tensor:
         """Returns the queries (…, H, c) of slots (…, d)."""
