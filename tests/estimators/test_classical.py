@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from janossy.estimators import SetClassifier, SetRegressor, SetStatistics, load, save
 from janossy.estimators.batches import Examples
 from janossy.estimators.classical import cached, learners, paths
-from janossy.estimators.classical.choosing import choose_statistics, has_more_than_compact
+from janossy.estimators.classical.choosing import are_compositions, choose_statistics, has_more_than_compact
 from janossy.estimators.classical.conversion import boosting, forest, linear_scores
 from janossy.estimators.classical.paths import LEARNERS
 from janossy.estimators.interrupts import time_by
@@ -306,6 +306,77 @@ def test_compact_statistics_are_a_part_of_all():
         assert (len(compact) < len(full)) is has_more
 
 
+COMPOUNDS = [{"Fe": 2.0, "O": 3.0}, {"Na": 1.0, "Cl": 1.0}, {"Fe": 1.0, "Cl": 3.0}] * 8
+
+
+@pytest.mark.parametrize(
+    "change, are",
+    [
+        (lambda rows: rows, True),
+        (lambda rows: [*rows, ("Fe", 0.5)], False),  # in most sets twice
+        (lambda rows: [*rows, ("K", 0.0)], False),
+        (lambda rows: [*rows, ("K", -1.0)], False),
+        (lambda rows: rows[:1], True),
+        (lambda rows: [], False),
+        (lambda rows: [("Fe", 2.0)], False),  # nothing differs
+    ],
+    ids=["formula", "repeated", "zero", "negative", "one", "empty", "constant"],
+)
+def test_shares_are_tried_for_compositions(change, are):
+    rows = [change(list(each.items())) for each in COMPOUNDS]
+    sets = as_sets({name: [[row[i] for row in each] for each in rows] for i, name in enumerate(("element", "amount"))})
+    encoder = TableEncoder().fit(sets)
+    encoded, layouts = encoder.transform(sets), (encoder.element_layout, encoder.context_layout)
+    examples = Examples(encoded.elements, None, torch.zeros(24, 1), torch.ones(24))
+    assert cached.CachedStatistics(examples, layouts).are_compositions is are
+    if not len(encoded.elements.values):
+        return
+    tried = [few("linear"), few("forest") | {"scheme": "share"}]
+    model = SetRegressor(tried, validation=2, random_state=0).fit(sets, np.arange(24.0) % 3)
+    assert bool(model.trials_[1].note.startswith("not tried: the sets are no compositions")) is not are
+
+
+def test_points_and_sets_of_two_categories_are_no_compositions():
+    points = as_sets([np.random.default_rng(n).uniform(1, 2, size=(n, 2)).tolist() for n in range(1, 9)])
+    layout = TableEncoder().fit(points).element_layout
+    assert not are_compositions(TableEncoder().fit_transform(points).elements, layout)
+    columns = {"x": [["a"], ["b"]], "y": [["c"], ["d"]], "amount": [[1.0], [2.0]]}
+    encoder = TableEncoder().fit(as_sets(columns))
+    assert not are_compositions(encoder.transform(as_sets(columns)).elements, encoder.element_layout)
+
+
+def test_shares_are_those_of_each_sum():
+    """From shares, sum and size each compound can be written. Sums of zero have shares of zero."""
+    rows = [*COMPOUNDS, {"O": 0.0, "Fe": 0.0}, {}]
+    sets = as_sets({"element": [list(each) for each in rows], "amount": [list(each.values()) for each in rows]})
+    statistics = SetStatistics("share").fit(sets)
+    names, found = statistics.get_feature_names_out().tolist(), statistics.transform(sets)
+    elements = [name.removeprefix("share of amount of element=") for name in names[3:]]
+    assert names[:3] == ["size", "log size", "sum of amount"] and sorted(elements) == ["Cl", "Fe", "Na", "O"]
+    for row, x in zip(rows, found, strict=True):
+        total = sum(row.values())
+        assert x[0] == len(row) and x[2] == total
+        np.testing.assert_allclose(x[3:], [row.get(name, 0) / (total or 1) for name in elements], rtol=1e-6)
+
+
+def test_without_amounts_shares_are_counts():
+    sets = as_sets({"item": [["tea", "tea", "milk"], ["tea"], ["milk"]] * 3})
+    assert np.array_equal(SetStatistics("share").fit_transform(sets)[0, 2:], [1.0, 2.0])
+
+
+@pytest.mark.parametrize("name, scheme", [("linear", "fraction"), ("extra", "fraction"), ("forest", "count")])
+def test_bags_suit_the_learner(name, scheme):
+    """Without a scheme, bags are of the one that the learner does best with."""
+    sets, y = baskets()
+    default, given = (
+        SetRegressor(few(name) | more, validation=2, random_state=0).fit(sets, y).predict(sets)
+        for more in ({}, {"scheme": scheme})
+    )
+    assert np.array_equal(default, given)
+    other = SetRegressor(few(name) | {"scheme": "tf-idf"}, validation=2, random_state=0).fit(sets, y).predict(sets)
+    assert not np.array_equal(default, other)
+
+
 def test_pairs_are_those_of_three_sets_or_more():
     """A category that is too rare to be counted makes no pair."""
     sets = as_sets({"item": [["a", f"rare {i}"] for i in range(5)] + [["b"], ["c", "d"]] * 3 + [["e", "f"]] * 2})
@@ -435,6 +506,10 @@ def test_settings_are_checked():
     sets, y = baskets(20)
     with pytest.raises(ValueError, match=r"settings of 'forest' are num_trees, .*; got widht"):
         SetRegressor({"strategy": "forest", "widht": 3}).fit(sets, y)
+    with pytest.raises(
+        ValueError, match="'trees' expects scheme among None, count, fraction, share, tf-idf; got scheme='amo"
+    ):
+        SetRegressor({"strategy": "trees", "scheme": "amount"}).fit(sets, y)
     with pytest.raises(ValueError, match="strategy expects one of 'linear', 'trees', 'forest', 'k1'"):
         SetRegressor("bush").fit(sets, y)
 
@@ -467,5 +542,5 @@ def test_statistics_are_a_transformer():
     assert frame.columns.tolist() == names
     for scheme in ("count", "tf-idf"):
         assert not np.array_equal(SetStatistics(scheme).fit_transform(sets), found)
-    with pytest.raises(ValueError, match="a scheme among count, fraction, tf-idf; got 'amount'"):
+    with pytest.raises(ValueError, match="a scheme among count, fraction, share, tf-idf; got 'amount'"):
         SetStatistics("amount").fit(sets)

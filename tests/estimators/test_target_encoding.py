@@ -94,12 +94,12 @@ def test_values_are_shrunk_means(seed, num, width):
     np.testing.assert_allclose(found.blocks[2].values, expected, rtol=1e-4, atol=1e-6)
 
 
-def encoded(examples, y, weights, num_training, seed=3):
+def encoded(examples, y, weights, num_training, seed=3, groups=None):
     some = statistics(y.shape[1])
     rows = some(examples.sets, examples.context)
     parts = examples[:num_training], examples[num_training:]
     of_training = y[:num_training], weights[:num_training]
-    return encoded_by_targets(some, (rows[:num_training], rows[num_training:]), parts, *of_training, seed)
+    return encoded_by_targets(some, (rows[:num_training], rows[num_training:]), parts, *of_training, seed, groups)
 
 
 def test_training_rows_are_from_other_folds_and_others_from_all():
@@ -127,6 +127,43 @@ def test_no_set_reads_its_own_target(seed, b, target):
     again, same, same_valid = encoded(examples, other, weights, 20)
     assert torch.equal(same, x) and torch.equal(same_valid, valid_x)
     assert torch.equal(again.blocks[1].values, found.blocks[1].values)
+
+
+@settings(deadline=None, max_examples=25)
+@given(seed=st.integers(0, 10_000), num_groups=st.integers(1, 12), shift=st.floats(1, 1e3))
+def test_no_set_reads_a_target_of_its_group(seed, num_groups, shift):
+    """The rows of a group keep their bits under a shift of its targets."""
+    examples, y, weights = drawn(26, seed=seed)
+    groups = np.random.default_rng(seed).integers(0, num_groups, 20)
+    _, x, _ = encoded(examples, y, weights, 20, groups=groups)
+    for group in np.unique(groups):
+        other = y.copy()
+        other[:20][groups == group] += shift
+        assert torch.equal(encoded(examples, other, weights, 20, groups=groups)[1][groups == group], x[groups == group])
+
+
+@pytest.mark.parametrize("num", [60, 2_400])
+def test_fits_keep_groups_together(num, monkeypatch):
+    """Groups of sets reach the inner folds, by folds of few sets and by the one split of many."""
+    seen = []
+
+    def spy(*arguments):
+        seen.append(arguments[-1])
+        return encoded_by_targets(*arguments)
+
+    monkeypatch.setattr("janossy.estimators.classical.learners.encoded_by_targets", spy)
+    source = np.random.default_rng(0)
+    sets = [list(source.choice(list("abcdef"), 3)) for _ in range(num)]
+    groups = source.integers(0, 12, num)
+    model = SetClassifier(strategy={"strategy": "linear", "categories": "targets"}, random_state=0)
+    model.fit(sets, source.integers(0, 2, num), groups=groups)
+    splits = [np.setdiff1d(np.arange(num), fold.sets.numpy()) for fold in model.folds_]
+    assert len(seen) == len(splits)
+    for each, training in zip(seen, splits, strict=True):
+        named, own = np.unique(np.stack([each, groups[training]]), axis=1)  # groups are numbered anew
+        assert len(named) == len(np.unique(named)) == len(np.unique(own)) > 5
+    model.fit(sets, source.integers(0, 2, num))
+    assert seen[-1] is None
 
 
 def test_a_target_is_in_the_rows_of_other_folds():

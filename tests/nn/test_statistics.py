@@ -53,12 +53,14 @@ def blocks():
     return {
         "size": SetSize(),
         "numbers": NumberStatistics(NUMBERS, quantiles=LEVELS),
+        "moments": NumberStatistics(NUMBERS, quantiles=(), moments=("sum", "min")),
         "others": OthersAtExtremes(NUMBERS),
         "counts": bag([0]),
         "fractions": bag([1], scheme="fraction", cells=[0, 3]),
         "bins": bag([2]),
         "combinations": bag([0, 2, 3], cells=[0, 5, 7, 16], num_hashed=2),
         "amounts": bag([1], scheme="amount", amount=1),
+        "shares": bag([1], scheme="share", amount=1, cells=[1, 2]),
         "tf-idf": bag([1], scheme="tf-idf"),
         "pairs": pairs,
         "values": values,
@@ -101,6 +103,8 @@ def by_definition(name, block, rows, of_set):
     if name == "numbers":
         found = [x.mean(0), x.std(0), x.min(0), x.max(0), x.sum(0), *np.quantile(x, LEVELS, axis=0)]
         return np.concatenate(found)
+    if name == "moments":
+        return np.concatenate([x.sum(0), x.min(0)])
     if name == "others":
         return [x[x[:, j] == f(x[:, j]), 1 - j].mean() for f in (np.min, np.max) for j in range(2)]
     if name == "values":
@@ -116,13 +120,15 @@ def by_definition(name, block, rows, of_set):
         number = 0
         for column, size in zip(block.columns, block.sizes, strict=True):
             number = number * size + int(row[column])
-        weight = amount if block.scheme == "amount" else 1
+        weight = amount if block.scheme in ("amount", "share") else 1
         if number in cells:
             found[cells.index(number)] += weight
         elif block.num_hashed and all(row[column] for column in block.columns if column < 2):
             found[len(cells) :] += np.nan  # whichever bucket
     if block.scheme == "fraction":
         return found / n
+    if block.scheme == "share":
+        return found / x[:, 1].sum()
     if block.scheme == "tf-idf":
         found *= np.arange(1, 1 + len(found))
         return found / np.linalg.norm(found)
@@ -213,8 +219,9 @@ def test_every_block_is_saved(scores):
 
 
 def test_names_tell_statistics_apart():
-    names = statistics().names(NAMES)
-    assert len(set(names)) == len(names) == statistics().out_features
+    all_but_moments = statistics([name for name in blocks() if name != "moments"])  # "numbers" has them too
+    names = all_but_moments.names(NAMES)
+    assert len(set(names)) == len(names) == all_but_moments.out_features
     for name in ("mean of x", "y where x is least", "count of c=2", "amount of y of d=3", "c=0 with c=1", "k=2", "z"):
         stems = [each.replace("count of ", "") for each in names]
         assert name in names or name in stems
@@ -225,6 +232,7 @@ def test_names_tell_statistics_apart():
     ("build", "message"),
     [
         (lambda: NumberStatistics(2, quantiles=[1.5]), "quantiles between 0 and 1"),
+        (lambda: NumberStatistics(2, moments=["mode"]), "moments among mean, std, min, max, sum; got 'mode'"),
         (lambda: CellCounts([0], sizes=[], num_codes=1, num_cells=0), "a size >= 1 for each"),
         (lambda: CellCounts([0], sizes=[2], num_codes=1, num_cells=0, scheme="amount"), "a scheme among"),
         (lambda: CellCounts([0] * 4, sizes=[2**20] * 4, num_codes=1, num_cells=0), "at most 2.62 combinations"),

@@ -113,9 +113,16 @@ TARGETS = (
 )
 """The candidates for columns with many categories. Their statistics are few, so each takes about a second."""
 
+SHARES = (
+    Candidate("forest", {"scheme": "share", "extra": True}),
+    Candidate("forest", {"scheme": "share"}),
+)
+"""The candidates for compositions, such as formulas. They read half as many statistics as compact ones."""
+
 AUTO = (
     Candidate("linear"),
     *TARGETS,
+    *SHARES,
     Candidate("forest", {"compact": True, "extra": True}),
     Candidate("forest", {"compact": True}),
     Candidate("trees", {"compact": True}),

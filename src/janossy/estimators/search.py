@@ -81,6 +81,7 @@ class Search:
         num_permutations: int,
         seed: int,
         tell: Callable[[Progress], None],
+        groups: np.ndarray | None = None,
         interrupts: Interrupts | None = None,
         checkpoint: Checkpoint | None = None,
         threads: Threads | None = None,
@@ -96,7 +97,7 @@ class Search:
         self.num_threads = self.threads.of(examples.sets, self._plan(0, 1.0).batch_size)
         self.contenders: list[Contender] = []
         self.turn_began, self.was_short = self.began, False
-        self.statistics = CachedStatistics(examples, layouts)
+        self.statistics = CachedStatistics(examples, layouts, groups)
 
     def run(self, candidates: Sequence[Candidate]) -> SearchResult:
         """Tries the candidates, and averages the best.
@@ -292,7 +293,10 @@ class Search:
             if contender.candidate.least_size > largest:
                 contender.note = f"not tried: the largest set has {largest} elements"
                 continue
-            if why := contender.candidate.why_not(*self.layouts):
+            why = contender.candidate.why_not(*self.layouts)
+            if contender.candidate.settings.get("scheme") == "share" and not self.statistics.are_compositions:
+                why = "the sets are no compositions: amounts of categories, each at most once in a set"
+            if why:
                 contender.note = f"not tried: {why}"
                 continue
             try:

@@ -192,6 +192,7 @@ class SetEstimator(TransformerMixin, FitSettings):
                 num_permutations=self.num_permutations,
                 seed=seed,
                 tell=partial(self._tell, interrupts),
+                groups=groups,
                 interrupts=interrupts,
                 checkpoint=checkpoint,
                 threads=Threads(self.num_threads, prepared["threads"]),

@@ -8,8 +8,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from janossy.estimators.classical.choosing import Sizes, choose_statistics
+from janossy.estimators.classical.paths import BAGS
 from janossy.nn.statistics import PooledStatistics
-from janossy.nn.statistics.cells import SCHEMES
 from janossy.nn.statistics.names import ColumnNames
 from janossy.tables.codes import CategoryCodes, Code
 from janossy.tables.encoder import TableEncoder
@@ -35,7 +35,8 @@ class SetStatistics(TransformerMixin, BaseEstimator):
     Missing numbers count as their column's mean, with an indicator column. Statistics of empty sets are 0.
 
     Args:
-        scheme: the values in bags: "fraction" of the elements, "count", or "tf-idf".
+        scheme: the values in bags: "fraction" of the elements, "count", "tf-idf", or "share" of each column of amounts.
+            With "share" there are only these, or counts if there are no amounts, and the sums of numbers.
         max_categories: the number of categories that each bag keeps.
         numeric, categorical, set_columns: as in ``as_sets``, for X that is not a ``SetTable``.
 
@@ -76,9 +77,8 @@ class SetStatistics(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Chooses the statistics for these sets. y is ignored."""
-        schemes = [scheme for scheme in SCHEMES if scheme != "amount"]
-        if self.scheme not in schemes:
-            raise ValueError(f"SetStatistics expects a scheme among {', '.join(schemes)}; got {self.scheme!r}.")
+        if self.scheme not in BAGS:
+            raise ValueError(f"SetStatistics expects a scheme among {', '.join(BAGS)}; got {self.scheme!r}.")
         sets = self._sets(X)
         self.encoder_ = TableEncoder(standardize=False).fit(sets)
         encoded = self.encoder_.transform(sets)

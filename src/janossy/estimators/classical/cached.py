@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from janossy.estimators.batches import Examples
-from janossy.estimators.classical.choosing import Sizes, choose_statistics
+from janossy.estimators.classical.choosing import Sizes, are_compositions, choose_statistics
 from janossy.nn.statistics import PooledStatistics
 from janossy.tables.layout import Layout
 
@@ -27,6 +27,7 @@ class CachedRows:
 
     statistics: PooledStatistics
     examples: Examples
+    groups: np.ndarray | None
     kept: Tensor | None
 
     def of(self, numbers: Tensor) -> Tensor:
@@ -46,10 +47,11 @@ class CachedStatistics:
     Args:
         examples: the sets.
         layouts: those of elements and of context.
+        groups: the group of each set, (B,); None without groups.
     """
 
-    def __init__(self, examples: Examples, layouts: tuple[Layout, Layout]) -> None:
-        self._examples, self.layouts = examples, layouts
+    def __init__(self, examples: Examples, layouts: tuple[Layout, Layout], groups: np.ndarray | None = None) -> None:
+        self._examples, self.layouts, self.groups = examples, layouts, groups
         self._found: dict[tuple[Sizes, str, bool, int], CachedRows] = {}
 
     @cached_property
@@ -57,12 +59,19 @@ class CachedStatistics:
         """The sets, on the CPU."""
         return self._examples.to("cpu")
 
+    @cached_property
+    def are_compositions(self) -> bool:
+        """True if amounts by category say all of each set (``are_compositions``)."""
+        return are_compositions(self.examples.sets, self.layouts[0])
+
     def rows(self, most: Sizes, scheme: str, compact: bool, num_encoded: int = 0) -> CachedRows:
         """Returns the statistics for these sizes, this scheme of bags and this extent, with their vectors.
 
         Args:
             num_encoded: the number of values per category that are still 0 (``choose_statistics``).
         """
+        if compact and not self.layouts[0].vocabularies:  # there are no bags
+            scheme = "fraction"
         key = most, scheme, compact, num_encoded
         if key not in self._found:
             self._found[key] = self._rows(*key)
@@ -76,7 +85,8 @@ class CachedStatistics:
         options: dict[str, Any] = {"most": most, "scheme": scheme, "compact": compact, "num_encoded": num_encoded}
         statistics = choose_statistics(some.sets, some.context, self.layouts, **options)
         is_small = len(examples) * statistics.out_features <= MAX_NUMBERS
-        return CachedRows(statistics, examples, statistics(examples.sets, examples.context) if is_small else None)
+        kept = statistics(examples.sets, examples.context) if is_small else None
+        return CachedRows(statistics, examples, self.groups, kept)
 
 
 def sample(numbers: np.ndarray, seed: int) -> np.ndarray:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import prod
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -90,7 +90,8 @@ def choose_statistics(
 
     Args:
         most: the largest number of statistics of each kind.
-        scheme: the scheme of bags of categories, as in ``CellCounts``.
+        scheme: the scheme of bags of categories, as in ``CellCounts``. With "share" there are only bags, of the shares
+            of each column of amounts, or of counts without such a column, and the sums of numbers.
         compact: True for statistics of single columns, and of amounts by category, only. There are then no bins, and
             nothing of several columns or elements together. Such statistics suit forests, which choose among features
             at random.
@@ -100,11 +101,7 @@ def choose_statistics(
     """
     elements, of_sets = layouts
     encoded, encoded_of_sets = encoded_columns(layouts) if num_encoded else ([], [])
-    columns: dict[str, Any] = {"vocabularies": elements.vocabularies, "num_numbers": elements.num_numbers}
-    columns["inner"] = elements.inner
-    statistics = PooledStatistics([SetSize()], **columns)
-    if standardised:
-        statistics.offsets.copy_(_offsets(elements))
+    statistics = _statistics([SetSize()], elements, standardised)
     seen = statistics.sorted(sets, context)
     blocks = [SetSize(), *_blocks(seen, elements, most or Sizes(), scheme, compact, encoded)]
     for column in encoded:
@@ -115,9 +112,16 @@ def choose_statistics(
         blocks.append(ContextColumns(of_sets.vocabularies, num_numbers=of_sets.num_numbers))
     for column in encoded_of_sets:
         blocks.append(ContextCodeValues(column, num_values=of_sets.vocabularies[column], width=num_encoded))
-    fitted = PooledStatistics(blocks, **columns)
-    fitted.offsets.copy_(statistics.offsets)
-    return fitted
+    return _statistics(blocks, elements, standardised)
+
+
+def _statistics(blocks: Sequence[nn.Module], layout: Layout, standardised: bool) -> PooledStatistics:
+    found = PooledStatistics(
+        blocks, vocabularies=layout.vocabularies, num_numbers=layout.num_numbers, inner=layout.inner
+    )
+    if standardised:
+        found.offsets.copy_(_offsets(layout))
+    return found
 
 
 def _of_inner_sets(seen: SortedSets, layout: Layout, scheme: str) -> InnerStatistics:
@@ -156,12 +160,15 @@ def _blocks(
 ) -> Iterator[nn.Module]:
     """Yields blocks of statistics. Columns in ``encoded`` are left out."""
     num_codes, num_numbers = len(layout.vocabularies), layout.num_numbers
+    if scheme == "share":
+        yield from _shares(seen, layout, most, encoded)
+        return
     if num_numbers:
         yield NumberStatistics(num_numbers, quantiles=(0.25, 0.5, 0.75) if num_numbers <= FEW_NUMBERS else ())
     few = layout.num_columns <= FEW_COLUMNS
     if few and not compact and num_numbers > 1:
         yield OthersAtExtremes(num_numbers)
-    amounts = [j for j in range(num_numbers) if few and _are_amounts(seen.numbers[:, j])]
+    amounts = _amounts(seen, layout)
     edges = [_edges(seen.numbers[:, j]) for j in range(num_numbers)] if few and not compact else []
     values = {i: size for i, size in enumerate(layout.vocabularies) if i not in encoded}
     values |= {num_codes + j: len(of_column) + 1 for j, of_column in enumerate(edges)}
@@ -176,6 +183,31 @@ def _blocks(
             yield from _pairs(seen, _as(bag, "count", None), most.pairs)
     if few and not compact:
         yield from _combinations(seen, values, edges, num_codes, most, scheme)
+
+
+def _shares(seen: SortedSets, layout: Layout, most: Sizes, encoded: Sequence[int]) -> Iterator[nn.Module]:
+    """Yields the sums of numbers, and for each column of categories the shares of each column of amounts."""
+    if layout.num_numbers:
+        yield NumberStatistics(layout.num_numbers, quantiles=(), moments=("sum",))
+    amounts, values = _amounts(seen, layout), dict(enumerate(layout.vocabularies))
+    for i in values:
+        if i in encoded:
+            continue
+        bag = _bag(seen, [i], values, [], len(values), most.cells, scheme="count", hashed=most.hashed)
+        yield from (_as(bag, "share", j) for j in amounts) if amounts else (bag,)
+
+
+def are_compositions(sets: Ragged, layout: Layout) -> bool:
+    """Returns True if amounts by category say all of each set, as in a formula.
+
+    That is so for one column of categories, none of which a set has twice, and columns of amounts that are positive.
+    """
+    if len(layout.vocabularies) != 1 or not layout.num_numbers or layout.inner or not len(sets.values):
+        return False
+    seen = _statistics([SetSize()], layout, standardised=True).sorted(sets, None)
+    keys = seen.owners * layout.vocabularies[0] + seen.codes[:, 0]
+    are_amounts = len(_amounts(seen, layout)) == layout.num_numbers
+    return are_amounts and len(keys.unique()) == len(keys) and bool((seen.numbers > 0).all())
 
 
 def _combinations(
@@ -283,6 +315,12 @@ def _edges(numbers: Tensor) -> Tensor:
         distinct = numbers.sort().values[(levels * (len(numbers) - 1)).long()].unique()
         return distinct
     return (distinct[1:] + distinct[:-1]) / 2
+
+
+def _amounts(seen: SortedSets, layout: Layout) -> list[int]:
+    """Returns the columns of numbers that are summed by category, if there are few columns."""
+    few = layout.num_columns <= FEW_COLUMNS
+    return [j for j in range(layout.num_numbers) if few and _are_amounts(seen.numbers[:, j])]
 
 
 def _are_amounts(numbers: Tensor) -> bool:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from janossy.estimators.batches import Examples
 from janossy.estimators.classical.cached import MAX_NUMBERS, MAX_SETS, CachedRows, CachedStatistics, sample
 from janossy.estimators.classical.choosing import Sizes
-from janossy.estimators.classical.paths import CATEGORIES, LEARNERS, ClassicalSettings, Data, Path
+from janossy.estimators.classical.paths import BAGS, CATEGORIES, LEARNERS, ClassicalSettings, Data, Path
 from janossy.estimators.classical.target_encoding import as_numbers, encoded_by_targets, num_values
 from janossy.estimators.interrupts import now
 from janossy.estimators.tasks import Classification, Task
@@ -111,7 +111,7 @@ class ClassicalLearner(nn.Module):
         is_class, encoded = isinstance(task, Classification), 0
         if self.settings.categories == "targets":
             encoded = num_values(self.num_outputs, is_class=is_class)
-        rows = statistics.rows(most, self.settings.scheme, self.settings.compact, encoded)
+        rows = statistics.rows(most, self._scheme(), self.settings.compact, encoded)
         shape = len(splits[0][0]), rows.statistics.out_features, self.num_outputs
         step = LEARNERS[self.strategy].seconds_of_a_step(*shape, is_class=is_class)
         if now() + step > latest:
@@ -149,6 +149,11 @@ class ClassicalLearner(nn.Module):
             for of_split, path in zip(of_splits, paths, strict=True)
         ]
 
+    def _scheme(self) -> str:
+        if self.settings.scheme is not None:
+            return self.settings.scheme
+        return "fraction" if self.strategy == "linear" or self.settings.extra else "count"
+
     def _data(
         self, rows: CachedRows, training: Tensor, validation: Tensor, task: Task, seed: int, num_threads: int
     ) -> tuple[Data, PooledStatistics]:
@@ -168,8 +173,9 @@ class ClassicalLearner(nn.Module):
         if self.settings.categories == "targets":
             numbers = as_numbers(y, classes, num_values(self.num_outputs, is_class=classes is not None))
             parts = examples[training], examples[validation.cpu()]
+            groups = None if rows.groups is None else rows.groups[training.numpy()]
             statistics, x, valid_x = encoded_by_targets(
-                statistics, (x, valid_x), parts, numbers, sample_weights, seed % 2**31
+                statistics, (x, valid_x), parts, numbers, sample_weights, seed % 2**31, groups
             )
         data = Data(
             x.numpy(),
@@ -223,9 +229,10 @@ def classical_settings(strategy: str, given: Mapping[str, Any]) -> ClassicalSett
     if unknown := [name for name in given if name not in known]:
         raise ValueError(f"settings of {strategy!r} are {', '.join(known)}; got {', '.join(unknown)}.")
     settings = ClassicalSettings(**given)
-    if settings.categories not in CATEGORIES:
-        raise ValueError(
-            f"strategy {strategy!r} expects categories among {', '.join(CATEGORIES)}; "
-            f"got categories={settings.categories!r}."
-        )
+    for name, choices in {"categories": CATEGORIES, "scheme": (None, *BAGS)}.items():
+        if getattr(settings, name) not in choices:
+            raise ValueError(
+                f"strategy {strategy!r} expects {name} among {', '.join(map(str, choices))}; "
+                f"got {name}={getattr(settings, name)!r}."
+            )
     return settings

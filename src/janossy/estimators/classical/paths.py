@@ -39,6 +39,9 @@ SECONDS_PER_BIN, SECONDS_PER_COUNT = 4e-7, 1.5e-8
 CATEGORIES = ("bags", "targets")
 """The forms of columns with many categories."""
 
+BAGS = ("count", "fraction", "share", "tf-idf")
+"""The schemes of bags."""
+
 WIDE = 1_000
 """The most statistics for which a linear learner is fitted to a dense matrix."""
 
@@ -55,8 +58,12 @@ class ClassicalSettings:
     """True if a forest's splits are random (Geurts et al., 2006) instead of searched (Breiman, 2001)."""
     learning_rate: float = 0.1
     """The learning rate of boosting."""
-    scheme: str = "fraction"
-    """The scheme of bags of categories, as in ``CellCounts``."""
+    scheme: str | None = None
+    """The scheme of bags of categories: "count", "fraction", "share" or "tf-idf" (``CellCounts``).
+
+    None is "count" for boosting and for forests that search their splits, and "fraction" for linear learners and for
+    random splits. Counts of a category are few, so that there are few splits to choose from. Fractions show the size of
+    the set too, which random splits gain from."""
     compact: bool = False
     """True if only statistics of single columns, and of amounts by category, are used."""
     categories: str = "bags"

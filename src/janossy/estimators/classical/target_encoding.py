@@ -97,10 +97,12 @@ def encoded_by_targets(
     targets: np.ndarray,
     weights: np.ndarray,
     seed: int,
+    groups: np.ndarray | None = None,
 ) -> tuple[PooledStatistics, Tensor, Tensor]:
     """Returns the statistics with values from the training sets, with the rows of training and of validation sets.
 
-    The columns of a training set are from the targets of the other folds, so that no set reads its own target.
+    The columns of a training set are from the targets of the other folds, so that no set reads its own target, or that
+    of another set of its group.
 
     Args:
         rows: the statistics of both with all values 0, (B, F) and (V, F).
@@ -108,14 +110,16 @@ def encoded_by_targets(
         targets: those of the training sets, (B, width).
         weights: those of the training sets, (B,).
         seed: determines the folds.
+        groups: those of the training sets, (B,), which stay together in a fold.
     """
     training, validation = sets
     places, few = _encoded_part(statistics)
     if not len(places):
         return statistics, *rows
     x, valid_x = rows[0].clone(), rows[1].clone()
-    fold = np.random.default_rng(seed).permutation(len(training)) % FOLDS
-    for i in range(min(FOLDS, len(training))):
+    together = np.arange(len(training)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    fold = (np.random.default_rng(seed).permutation(together.max() + 1) % FOLDS)[together]
+    for i in range(fold.max() + 1):
         others = np.flatnonzero(fold != i)
         own = torch.from_numpy(np.flatnonzero(fold == i))
         if len(others):

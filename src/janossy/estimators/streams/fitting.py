@@ -318,6 +318,7 @@ def _chosen(
         num_permutations=request.num_permutations,
         seed=seed,
         tell=tell,
+        groups=numbered,
         interrupts=interrupts,
         threads=threads,
     )

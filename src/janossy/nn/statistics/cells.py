@@ -12,7 +12,10 @@ from torch import Tensor, nn
 from janossy.nn.statistics.names import ColumnNames
 from janossy.nn.statistics.sorted_sets import MULTIPLIER, SortedSets
 
-SCHEMES = ("count", "fraction", "amount", "tf-idf")
+SCHEMES = ("count", "fraction", "amount", "share", "tf-idf")
+
+OF_AMOUNTS = ("amount", "share")
+"""The schemes that add up a column of amounts."""
 
 MAX_COMBINATIONS = 2**62
 """The most combinations of the values of several columns, as each is numbered by an int64."""
@@ -31,9 +34,10 @@ class CellCounts(nn.Module):
         num_codes: the number of encoded columns that are codes.
         num_cells: the number of cells that are kept.
         num_hashed: the number of buckets for all other cells.
-        scheme: "count", "fraction" (the share of the set's elements), "amount" (the sum of a column of amounts) or
-            "tf-idf". The last is counts times the logarithm of their inverse frequency, divided by their norm.
-        amount: the column of numbers that "amount" adds up, counted from the first number.
+        scheme: "count", "fraction" (of the set's elements), "amount" (the sum of a column of amounts), "share" (of the
+            set's sum of amounts; 0 if that is 0) or "tf-idf". The last is counts times the logarithm of their inverse
+            frequency, divided by their norm.
+        amount: the column of numbers that "amount" and "share" add up, counted from the first number.
 
     Buffers: ``cells`` (num_cells,) int64, the numbers of the kept cells, ascending. ``edges``, the inner edges of the
         bins of all numbers. ``idf``, the factors of "tf-idf".
@@ -61,7 +65,7 @@ class CellCounts(nn.Module):
         self.num_cells, self.num_hashed, self.scheme, self.amount = num_cells, num_hashed, scheme, amount
         if len(self.columns) != len(self.sizes) or not self.columns or min(self.sizes) < 1 or min(self.columns) < 0:
             raise ValueError(f"CellCounts expects a size >= 1 for each of its columns; got {columns} and {sizes}.")
-        if scheme not in SCHEMES or (scheme == "amount") != (amount is not None):
+        if scheme not in SCHEMES or (scheme in OF_AMOUNTS) != (amount is not None):
             raise ValueError(f"CellCounts expects a scheme among {', '.join(SCHEMES)}; got {scheme}, amount={amount}.")
         if prod(self.sizes) > MAX_COMBINATIONS:
             raise ValueError(f"CellCounts expects at most 2^62 combinations; got sizes {sizes}. Give fewer columns.")
@@ -102,6 +106,9 @@ class CellCounts(nn.Module):
         counts = counts.index_add_(0, flat, weights[kept]).view(len(sets), width)
         if self.scheme == "fraction":
             return counts / sets.sizes.clamp_min(1)[:, None]
+        if self.scheme == "share":
+            total = sets.reduced(weights[:, None], "sum")
+            return (counts / total.where(total != 0, 1.0)).where(total != 0, 0.0)
         if self.scheme == "tf-idf":
             counts = counts * self.idf
             return counts / counts.square().sum(1, keepdim=True).sqrt().clamp_min(1e-12)

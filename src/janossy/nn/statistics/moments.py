@@ -17,16 +17,28 @@ class NumberStatistics(nn.Module):
     Args:
         num_numbers: the number of columns.
         quantiles: levels between 0 and 1, interpolated linearly as by ``torch.quantile``.
+        moments: some of "mean", "std", "min", "max" and "sum".
 
-    Shapes: B sets -> (B, num_numbers · (5 + quantiles)); 0 for empty sets.
+    Shapes: B sets -> (B, num_numbers · (moments + quantiles)); 0 for empty sets.
     """
 
-    def __init__(self, num_numbers: int, *, quantiles: Sequence[float] = (0.25, 0.5, 0.75)) -> None:
+    def __init__(
+        self,
+        num_numbers: int,
+        *,
+        quantiles: Sequence[float] = (0.25, 0.5, 0.75),
+        moments: Sequence[str] = MOMENTS,
+    ) -> None:
         super().__init__()
         self.num_numbers, self.quantiles = num_numbers, [float(level) for level in quantiles]
+        self.moments = list(moments)
+        if unknown := [name for name in self.moments if name not in MOMENTS]:
+            raise ValueError(
+                f"NumberStatistics expects moments among {', '.join(MOMENTS)}; got {', '.join(map(repr, unknown))}."
+            )
         if not all(0 <= level <= 1 for level in self.quantiles):
             raise ValueError(f"NumberStatistics expects quantiles between 0 and 1; got {self.quantiles}.")
-        self.out_features = num_numbers * (len(MOMENTS) + len(self.quantiles))
+        self.out_features = num_numbers * (len(self.moments) + len(self.quantiles))
 
     def check_columns(self, vocabularies: Sequence[int], num_numbers: int) -> None:
         """Raises a ValueError unless there are ``num_numbers`` columns of numbers."""
@@ -34,11 +46,16 @@ class NumberStatistics(nn.Module):
             raise ValueError(f"NumberStatistics expects {self.num_numbers} columns of numbers; got {num_numbers}.")
 
     def forward(self, sets: SortedSets) -> Tensor:
+        found = [self._moment(sets, name) for name in self.moments]
+        return torch.cat([*found, *self._quantiles(sets), sets.numbers.new_zeros(len(sets), 0)], dim=1)
+
+    def _moment(self, sets: SortedSets, name: str) -> Tensor:
         x = sets.numbers
-        total, mean = sets.reduced(x, "sum"), sets.means(x)
-        deviation = sets.means((x - mean[sets.owners]).square()).sqrt()
-        extremes = [sets.reduced(x, "min"), sets.reduced(x, "max")]
-        return torch.cat([mean, deviation, *extremes, total, *self._quantiles(sets)], dim=1)
+        if name == "mean":
+            return sets.means(x)
+        if name == "std":
+            return sets.means((x - sets.means(x)[sets.owners]).square()).sqrt()
+        return sets.reduced(x, name)
 
     def _quantiles(self, sets: SortedSets) -> list[Tensor]:
         if not self.quantiles or not len(sets.numbers):
@@ -60,7 +77,7 @@ class NumberStatistics(nn.Module):
 
     def names(self, columns: ColumnNames) -> list[str]:
         """Returns the names of the features."""
-        kinds = [*MOMENTS, *(f"quantile {level:g}" for level in self.quantiles)]
+        kinds = [*self.moments, *(f"quantile {level:g}" for level in self.quantiles)]
         return [f"{kind} of {column}" for kind in kinds for column in columns.numbers]
 
 
