@@ -8,7 +8,7 @@ validation micro-F1 over the first seeds. No choice depends on test vertices. Wr
 
 import argparse
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +48,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/results/graphs"))
     parser.add_argument("--datasets", nargs="+", choices=PLANS, default=list(PLANS))
     parser.add_argument("--models", nargs="+", choices=CONVOLUTIONS, default=list(CONVOLUTIONS))
+    parser.add_argument("--seeds", type=int, help="the most seeds; by default those of the plan")
     options = parser.parse_args()
     record = Record(options.out / "best.json", "python -m studies.experiments.graphs.best")
 
@@ -67,6 +68,7 @@ def main() -> None:
 
     for dataset in options.datasets:
         plan = PLANS[dataset]
+        plan = replace(plan, num_seeds=min(plan.num_seeds, options.seeds or plan.num_seeds))
         models = [model for model in plan.models if model in options.models]
         for model in models:
             for seed in plan.seeds(model)[0]:
