@@ -705,4 +705,15 @@ FAULTS = (
         "stacked learning rates are all 1",
         "if not alike:", "if alike:",
     ),
+    _in(
+        "estimators/classical", "target_encoding.py", "estimators/test_target_encoding",
+        "a group is spread over the inner folds",
+        "together = np.arange(len(training)) if groups is None else np.unique(groups, return_inverse=True)[1]",
+        "together = np.arange(len(training))",
+    ),
+    _in(
+        "nn/statistics", "cells.py", "nn/test_statistics",
+        "shares are of the cells that are kept",
+        'total = sets.reduced(weights[:, None], "sum")', "total = counts.sum(1, keepdim=True)",
+    ),
 )  # fmt: skip
