@@ -128,7 +128,7 @@ AUTO = (
     Candidate("trees", {"compact": True}),
     Candidate("forest", {"extra": True}),
     Candidate("k1"),
-    Candidate("trees"),
+    Candidate("trees", {"scheme": "count"}),
     Candidate("k1", {"amounts": "log"}),
     Candidate("k1", {"amounts": "quantile"}),
     Candidate("k1", {"amounts": "codes"}),

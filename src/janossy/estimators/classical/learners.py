@@ -152,7 +152,7 @@ class ClassicalLearner(nn.Module):
     def _scheme(self) -> str:
         if self.settings.scheme is not None:
             return self.settings.scheme
-        return "fraction" if self.strategy == "linear" or self.settings.extra else "count"
+        return "count" if self.strategy == "forest" and not self.settings.extra else "fraction"
 
     def _data(
         self, rows: CachedRows, training: Tensor, validation: Tensor, task: Task, seed: int, num_threads: int

@@ -61,9 +61,9 @@ class ClassicalSettings:
     scheme: str | None = None
     """The scheme of bags of categories: "count", "fraction", "share" or "tf-idf" (``CellCounts``).
 
-    None is "count" for boosting and for forests that search their splits, and "fraction" for linear learners and for
-    random splits. Counts of a category are few, so that there are few splits to choose from. Fractions show the size of
-    the set too, which random splits gain from."""
+    None is "count" for forests that search their splits, and "fraction" for all others. Counts take few values, so that
+    a search among few columns finds the splits that matter. Fractions also show the size of the set, which random
+    splits and sums of many trees gain from."""
     compact: bool = False
     """True if only statistics of single columns, and of amounts by category, are used."""
     categories: str = "bags"
