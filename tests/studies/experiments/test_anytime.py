@@ -45,7 +45,7 @@ def test_a_baseline_keeps_its_time():
     sets, y = baskets(40)
     with time_by(itertools.count(0.0, 1.0).__next__):
         model = TunedBaseline(True, seconds=2.0, seed=0).fit(as_sets(sets), y)
-    assert model.name == "linear, C=0.001"
+    assert model.name == "linear, all, C=0.001"
 
 
 def test_both_are_fitted_to_a_table(tmp_path):
