@@ -70,7 +70,7 @@ class CachedStatistics:
         Args:
             num_encoded: the number of values per category that are still 0 (``choose_statistics``).
         """
-        if compact and not self.layouts[0].vocabularies:  # there are no bags
+        if compact and scheme == "count" and not self.layouts[0].vocabularies:  # there are no bags
             scheme = "fraction"
         key = most, scheme, compact, num_encoded
         if key not in self._found:

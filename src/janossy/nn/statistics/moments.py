@@ -46,16 +46,15 @@ class NumberStatistics(nn.Module):
             raise ValueError(f"NumberStatistics expects {self.num_numbers} columns of numbers; got {num_numbers}.")
 
     def forward(self, sets: SortedSets) -> Tensor:
-        found = [self._moment(sets, name) for name in self.moments]
-        return torch.cat([*found, *self._quantiles(sets), sets.numbers.new_zeros(len(sets), 0)], dim=1)
-
-    def _moment(self, sets: SortedSets, name: str) -> Tensor:
-        x = sets.numbers
-        if name == "mean":
-            return sets.means(x)
-        if name == "std":
-            return sets.means((x - sets.means(x)[sets.owners]).square()).sqrt()
-        return sets.reduced(x, name)
+        x, mean, found = sets.numbers, sets.means(sets.numbers), [sets.numbers.new_zeros(len(sets), 0)]
+        for name in self.moments:
+            if name == "mean":
+                found.append(mean)
+            elif name == "std":
+                found.append(sets.means((x - mean[sets.owners]).square()).sqrt())
+            else:
+                found.append(sets.reduced(x, name))
+        return torch.cat([*found, *self._quantiles(sets)], dim=1)
 
     def _quantiles(self, sets: SortedSets) -> list[Tensor]:
         if not self.quantiles or not len(sets.numbers):
