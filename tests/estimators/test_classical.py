@@ -507,7 +507,7 @@ def test_settings_are_checked():
     with pytest.raises(ValueError, match=r"settings of 'forest' are num_trees, .*; got widht"):
         SetRegressor({"strategy": "forest", "widht": 3}).fit(sets, y)
     with pytest.raises(
-        ValueError, match="'trees' expects scheme among None, count, fraction, share, tf-idf; got scheme='amo"
+        ValueError, match="'trees' expects scheme among count, fraction, share, tf-idf; got scheme='amo"
     ):
         SetRegressor({"strategy": "trees", "scheme": "amount"}).fit(sets, y)
     with pytest.raises(ValueError, match="strategy expects one of 'linear', 'trees', 'forest', 'k1'"):

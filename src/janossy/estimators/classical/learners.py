@@ -229,10 +229,13 @@ def classical_settings(strategy: str, given: Mapping[str, Any]) -> ClassicalSett
     if unknown := [name for name in given if name not in known]:
         raise ValueError(f"settings of {strategy!r} are {', '.join(known)}; got {', '.join(unknown)}.")
     settings = ClassicalSettings(**given)
-    for name, choices in {"categories": CATEGORIES, "scheme": (None, *BAGS)}.items():
-        if getattr(settings, name) not in choices:
-            raise ValueError(
-                f"strategy {strategy!r} expects {name} among {', '.join(map(str, choices))}; "
-                f"got {name}={getattr(settings, name)!r}."
-            )
+    if settings.categories not in CATEGORIES:
+        raise ValueError(
+            f"strategy {strategy!r} expects categories among {', '.join(CATEGORIES)}; "
+            f"got categories={settings.categories!r}."
+        )
+    if settings.scheme not in (None, *BAGS):
+        raise ValueError(
+            f"strategy {strategy!r} expects scheme among {', '.join(BAGS)}; got scheme={settings.scheme!r}."
+        )
     return settings
