@@ -62,7 +62,7 @@ PLANS = {
         num_seeds=10,
         slow=(),
         models=("SAGE mean", "GCN", "GAT", "mean, Janossy GRU"),
-        learning_rates=(0.001, 0.003, 0.01),
+        learning_rates=(0.001, 0.003),
     ),
     "ppi-go": Plan(
         (Architecture(128, 2, 0.0, residual=True, jump="cat"),),
