@@ -26,6 +26,7 @@ TUNED_ON = (
     "enthalpies",
     "heuslers",
     "metals",
+    "modes",
     "perovskites",
     "steels",
 )
