@@ -14,6 +14,7 @@ from janossy.estimators import SetClassifier, SetRegressor, load, save
 from janossy.estimators.batches import Examples
 from janossy.estimators.candidates import TARGETS, Candidate
 from janossy.estimators.classical import choosing, target_encoding
+from janossy.estimators.classical.cached import CachedStatistics
 from janossy.estimators.classical.target_encoding import (
     SHRINKAGE,
     as_numbers,
@@ -333,11 +334,15 @@ def test_rare_items_are_learnt(monkeypatch):
 def test_auto_tries_them_for_many_categories_only(monkeypatch):
     columns = {"few": Layout((512,)), "many": Layout((514,)), "of sets": Layout((66,)), "none": Layout((), 1)}
     monkeypatch.undo()
+    few_codes, many_codes, codes_of_sets = (
+        CachedStatistics(drawn(4)[0], (columns[elements], columns[context]))
+        for elements, context in (("few", "none"), ("many", "none"), ("few", "of sets"))
+    )
     for candidate in TARGETS:
-        assert candidate.why_not(columns["few"], columns["none"]) == "no column has many categories"
-        assert not candidate.why_not(columns["many"], columns["none"])
-        assert not candidate.why_not(columns["few"], columns["of sets"])
-    assert not Candidate("trees").why_not(columns["few"], columns["none"])
+        assert candidate.why_not(few_codes) == "no column has many categories"
+        assert not candidate.why_not(many_codes)
+        assert not candidate.why_not(codes_of_sets)
+    assert not Candidate("trees").why_not(few_codes)
 
 
 def test_without_such_a_column_it_is_the_learner_on_bags(monkeypatch):

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import nn
 
+from janossy.estimators.classical.cached import CachedStatistics
 from janossy.estimators.classical.choosing import encoded_columns, has_more_than_compact
 from janossy.estimators.classical.learners import ClassicalLearner, classical_settings
 from janossy.estimators.classical.paths import LEARNERS
@@ -49,14 +50,16 @@ class Candidate:
         least = dict.fromkeys((*LEARNERS, "k1"), 1) | {"k3": 3, "k3+features": 3, "induced": num_points + 1}
         return least.get(self.strategy, 1 if self.factory else 2)
 
-    def why_not(self, layout: Layout, of_sets: Layout) -> str:
-        """Returns the reason why the candidate equals a simpler one on elements and sets of these columns, or ""."""
-        form = self.settings.get("amounts")
+    def why_not(self, statistics: CachedStatistics) -> str:
+        """Returns the reason why the candidate equals a simpler one on these sets, or does not suit them, or ""."""
+        layout, form = statistics.layouts[0], self.settings.get("amounts")
+        if self.classical and self.settings.get("scheme") == "share" and not statistics.are_compositions:
+            return "the sets are no compositions: amounts of categories, each at most once in a set"
         if form == "log" and not layout.amounts:
             return "no column of numbers spans orders of magnitude"
         if self.classical and self.settings.get("compact") and not has_more_than_compact(layout):
             return "its statistics are compact anyway"
-        if self.settings.get("categories") == "targets" and not any(encoded_columns((layout, of_sets))):
+        if self.settings.get("categories") == "targets" and not any(encoded_columns(statistics.layouts)):
             return "no column has many categories"
         if form == "quantile" and not layout.skewed:
             return "no column of numbers is skewed"

@@ -293,10 +293,7 @@ class Search:
             if contender.candidate.least_size > largest:
                 contender.note = f"not tried: the largest set has {largest} elements"
                 continue
-            why = contender.candidate.why_not(*self.layouts)
-            if contender.candidate.settings.get("scheme") == "share" and not self.statistics.are_compositions:
-                why = "the sets are no compositions: amounts of categories, each at most once in a set"
-            if why:
+            if why := contender.candidate.why_not(self.statistics):
                 contender.note = f"not tried: {why}"
                 continue
             try:

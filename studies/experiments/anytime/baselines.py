@@ -92,10 +92,8 @@ class TunedBaseline:
 
     def scores(self, sets: SetTable, y: np.ndarray) -> dict[str, float]:
         """Returns the accuracy, or R², of the best learner of each kind."""
-        return {
-            kind: float(model.score(self.statistics[form].transform(sets), y))
-            for kind, (form, model) in self.models.items()
-        }
+        rows = {form: statistics.transform(sets) for form, statistics in self.statistics.items()}
+        return {kind: float(model.score(rows[form], y)) for kind, (form, model) in self.models.items()}
 
     def _learners(self) -> Iterator[tuple[str, str, str, Any]]:
         for strength in (1e-3, 1e-2, 1e-1, 1.0):

@@ -15,6 +15,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from janossy.estimators import SetClassifier, SetRegressor
+from janossy.tables import SetTable
 from studies.experiments.anytime.page import TUNED_ON
 from studies.experiments.anytime.tables import SOURCES, read
 
@@ -31,13 +32,12 @@ LEARNERS: dict[str, dict[str, Any]] = {
 }
 
 
-def scores(name: str, folder: Path) -> list[str]:
+def scores(sets: SetTable, y: np.ndarray, is_class: bool) -> list[str]:
     """Returns the number of sets, and the score out of fold of each learner with each scheme; "" without amounts."""
-    sets, y = read(folder, name, "train")
     if len(y) > MOST_SETS:
         some = np.sort(np.random.default_rng(0).permutation(len(y))[:MOST_SETS])
         sets, y = sets[some], y[some]
-    kind: Any = SetClassifier if SOURCES[name].is_class else SetRegressor
+    kind: Any = SetClassifier if is_class else SetRegressor
     has_amounts = any(column.kind == "numeric" for column in sets.elements.values())
     found = [f"{len(y):,}"]
     for learner in LEARNERS.values():
@@ -83,9 +83,10 @@ def main() -> None:
     warnings.simplefilter("ignore")  # about categories that training lacks
     rows: dict[str, list[str]] = {}
     for name in TUNED_ON:
-        if any(column.kind == "categorical" for column in read(folder, name, "train")[0].elements.values()):
+        sets, y = read(folder, name, "train")
+        if any(column.kind == "categorical" for column in sets.elements.values()):
             with threadpool_limits(1):
-                rows[name] = scores(name, folder)
+                rows[name] = scores(sets, y, SOURCES[name].is_class)
             print(name, *rows[name], flush=True)
     Path("docs/results/sets/bags.md").write_text(page(rows), encoding="utf-8")
 
