@@ -66,8 +66,8 @@ class _TimeLeft(ProgressColumn):
         return Text(f"at most {duration(max(0.0, left))} left" if left < inf else duration(task.elapsed or 0.0))
 
 
-NOTES = {"out of time": "its part of the time was over before the planned epochs: more --time-budget trains it longer"}
-"""Explanations of a trial's notes."""
+SLOW = 10.0
+"""The seconds of an epoch from which a candidate that cannot end in time is told of. Others end soon enough."""
 
 
 ENDED_EARLY = 0.05
@@ -127,7 +127,8 @@ class FitDisplay:
     def _first_epoch(self, progress: Progress) -> None:
         """Warns as soon as it is known that a candidate's training will not end in time."""
         seconds, planned = progress.seconds - self.last, progress.epoch.planned
-        if progress.candidate in self.told_slow or seconds * (planned - 1) <= progress.seconds_left:
+        is_short = seconds * (planned - 1) > progress.seconds_left
+        if progress.candidate in self.told_slow or seconds < SLOW or not is_short:
             return
         self.told_slow.add(progress.candidate)
         possible = 1 + int(progress.seconds_left / seconds)
@@ -145,14 +146,13 @@ class FitDisplay:
         if is_best:
             self.best = trial.loss, progress.candidate
             self.steps.append((progress.seconds, trial.loss))
-        note = f"  ({NOTES.get(trial.note, trial.note)})" if trial.note else ""
         left = progress.seconds_left
         until = f"  at most {duration(left)} left" if left < inf else ""
+        notes = ["best so far"] * is_best + [trial.note] * bool(trial.note)
         say(
             self.console,
-            f"{duration(progress.seconds):>9}  round {progress.rung + 1}  "
-            f"{progress.candidate:<28}  loss {trial.loss:.4f}  {self.score} {shown(trial.score)}"
-            f"{'  best so far' if is_best else ''}{note}{until}",
+            f"{duration(progress.seconds):>9}{until}  round {progress.rung + 1}  loss {trial.loss:.4f}  "
+            f"{self.score} {shown(trial.score):>7}  {', '.join([progress.candidate, *notes])}",
         )
 
     def outlook(self, trials: Sequence[Trial]) -> str:

@@ -1,5 +1,6 @@
 """Paths of classical learners: fits to one split, step by step, with the validation loss of every point."""
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from torch import Tensor, nn
 
@@ -187,7 +189,10 @@ class LinearPath(Path):
         previous, self.model = self.model, LogisticRegression(C=strength, max_iter=200, warm_start=True)
         if previous is not None:
             self.model.coef_, self.model.intercept_ = previous.coef_, previous.intercept_
-        self.model.fit(self.scaled, data.y, data.sample_weight)
+        with warnings.catch_warnings(
+            action="ignore", category=ConvergenceWarning
+        ):  # the next strength goes on from here
+            self.model.fit(self.scaled, data.y, data.sample_weight)
         coefficients, intercepts = self.model.coef_, self.model.intercept_
         if len(data.classes) == 2:
             coefficients = np.concatenate([0 * coefficients, coefficients])
