@@ -58,7 +58,7 @@ def main() -> None:
             return
         architecture, schedule = plan.settings[setting]
         settings = {"architecture": asdict(architecture), "schedule": asdict(schedule)}
-        data = load(dataset, options.data, seed)
+        data = load(plan.data or dataset, options.data, seed)
         record.add({**key, **settings, **cell(data, model, seed, architecture, schedule)})
         (options.out / "best.md").write_text(table(record.cells))
         last = record.cells[-1]

@@ -24,6 +24,11 @@ class FirstNeighbours(SAGEConv):
         return super().forward(x, edges[:, rank < self.most])
 
 
+def _singles(d: int) -> JanossyAggregation:
+    """Returns the mean over neighbours of an MLP with d hidden units: k = 1."""
+    return JanossyAggregation(TupleMLP(1, d, d, activation="relu"), orderings=Tuples(1))
+
+
 def _pairs(d: int, num_hidden: int | None = None) -> JanossyAggregation:
     """Returns the exact mean over all ordered pairs of neighbours, with d hidden units, or fewer and a linear layer."""
     hidden, out = (d, None) if num_hidden is None else (num_hidden, d)
@@ -42,12 +47,13 @@ BASELINES: dict[str, Callable[[int], MessagePassing]] = {
 OURS: dict[str, Callable[[int], MessagePassing]] = {
     "Janossy LSTM": lambda d: JanossySAGEConv(d, d, aggr=JanossyAggregation(LSTM(d, d))),
     "Janossy GRU": lambda d: JanossySAGEConv(d, d, aggr=JanossyAggregation(GRU(d, d))),
+    "Janossy singles": lambda d: JanossySAGEConv(d, d, aggr=_singles(d)),
     "Janossy pairs": lambda d: JanossySAGEConv(d, d, aggr=_pairs(d)),
     "mean, Janossy pairs": lambda d: JanossySAGEConv(d, d, aggr=["mean", _pairs(d)]),
     "mean, 16 Janossy pairs": lambda d: JanossySAGEConv(d, d, aggr=["mean", _pairs(d, 16)]),
     "mean, Janossy GRU": lambda d: JanossySAGEConv(d, d, aggr=["mean", JanossyAggregation(GRU(d, d))]),
 }
-"""LSTM and GRU by π-SGD, with one random permutation per neighbourhood and pass. Pairs are exact, d or 16 units."""
+"""LSTM and GRU by π-SGD, with one random permutation per neighbourhood and pass. Singles and pairs are exact."""
 
 CONVOLUTIONS = BASELINES | OURS
 

@@ -20,6 +20,10 @@ class Plan:
     models: tuple[str, ...] = tuple(model for model in CONVOLUTIONS if "16" not in model)
     learning_rates: tuple[float, ...] = ()
     """The learning rates to try with each model; by default only that of the schedule."""
+    data: str = ""
+    """The data set, if the plan is another one for it and has a name of its own."""
+    title: str = ""
+    """The heading of the plan's table, by default the data set's name."""
 
     @property
     def settings(self) -> tuple[tuple[Architecture, Schedule], ...]:
@@ -63,6 +67,16 @@ PLANS = {
         slow=(),
         models=("SAGE mean", "GCN", "GAT", "mean, Janossy GRU"),
         learning_rates=(0.001, 0.003),
+    ),
+    "ppi-seconds": Plan(
+        tuple(Architecture(width, 3, 0.0, residual=True, jump=None) for width in (128, 256)),
+        Schedule(0.003, 0.0, 10_000, 10_000, max_seconds=600.0),
+        num_tuning_seeds=1,
+        num_seeds=3,
+        slow=(),
+        models=("GAT", "Janossy singles", "SAGE mean", "mean, Janossy GRU"),
+        data="ppi",
+        title="PPI, ten minutes each",
     ),
     "ppi-go": Plan(
         (Architecture(128, 2, 0.0, residual=True, jump="cat"),),

@@ -74,7 +74,7 @@ def _section(cells: list[dict], dataset: str) -> Iterator[str]:
     results = _results(cells, dataset)
     if not results:
         return
-    yield f"## {NAMES[dataset]}\n"
+    yield f"## {PLANS[dataset].title or NAMES[dataset]}\n"
     yield f"| {' | '.join(HEADER)} |\n|{'---|' * len(HEADER)}"
     for model, runs in results.items():
         row = [

@@ -20,6 +20,9 @@ class Schedule:
     weight_decay: float
     max_epochs: int
     patience: int
+    max_seconds: float | None = None
+    """The CPU seconds after which no further epoch is begun, with the passes over validation vertices. None for no
+    limit."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ def fit(network: nn.Module, train: list[Piece], validation: list[Piece], schedul
         network.parameters(), lr=schedule.learning_rate, weight_decay=schedule.weight_decay, fused=True
     )
     best, kept, weights = (-1.0, 0.0), 0, copy.deepcopy(network.state_dict())
-    start = time.perf_counter()
+    start, cpu_start = time.perf_counter(), time.process_time()
     epoch = 0
     for epoch in range(1, schedule.max_epochs + 1):
         network.train()
@@ -69,7 +72,8 @@ def fit(network: nn.Module, train: list[Piece], validation: list[Piece], schedul
         now = _judge(network, validation)
         if now > best:
             best, kept, weights = now, epoch, copy.deepcopy(network.state_dict())
-        if epoch - kept >= schedule.patience:
+        is_over = schedule.max_seconds is not None and time.process_time() - cpu_start >= schedule.max_seconds
+        if is_over or epoch - kept >= schedule.patience:
             break
     network.load_state_dict(weights)
     return {
@@ -77,6 +81,7 @@ def fit(network: nn.Module, train: list[Piece], validation: list[Piece], schedul
         "epochs_kept": kept,
         "epochs": epoch,
         "seconds": round(time.perf_counter() - start, 2),
+        "cpu_seconds": round(time.process_time() - cpu_start, 2),
     }
 
 
