@@ -150,10 +150,12 @@ def test_a_function_builds_networks_of_one_level_or_two():
         assert np.isfinite(model.fit(sets, y).predict(sets)).all()
 
 
-@pytest.mark.parametrize("settings", [{"strategy": "gru"}, {"strategy": "k1", "inner": "lstm"}])
-def test_strategies_that_sample_orders_are_refused(settings):
-    with pytest.raises(ValueError, match=r"expect a strategy that samples no orders; got '(gru|lstm)'"):
-        SetRegressor(settings).fit(*sets_of(*shop(30)))
+def test_strategies_that_sample_orders_are_refused():
+    with pytest.raises(ValueError, match=r"expect a strategy that samples no orders; got 'gru'"):
+        SetRegressor("gru").fit(*sets_of(*shop(30)))
+    with pytest.raises(ValueError, match=r"expects inner among none, k1, .*; got 'lstm'") as raised:
+        SetRegressor({"strategy": "k1", "inner": "lstm"}).fit(*sets_of(*shop(30)))
+    assert "gru" not in str(raised.value)
 
 
 def test_what_is_wrong_with_inner():

@@ -80,6 +80,7 @@ def test_targets_are_of_the_outer_sets():
     assert sets.ids.tolist() == [2, 1] and y.tolist() == [5, 6] and sets.context["age"].values.tolist() == [3, 4]
     assert sets.inner.tolist() == [0, 0, 1, 0]
     assert repr(sets).startswith("SetTable(2 sets of 1 to 2 inner sets, 1 to 3 elements, 4 in all")
+    assert repr(sets[[1]]).startswith("SetTable(1 set of 1 inner set, 1 element, 1 in all")
     del table["y"]
     with pytest.warns(UserWarning, match="targets for 1 sets without elements"):
         sets, y = as_sets(table, {1: 6, 2: 5, 3: 9}, set_id=["customer", "order"], set_columns="age")

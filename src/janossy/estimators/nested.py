@@ -3,14 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
-from janossy.estimators.strategies import ENCODERS, STRATEGIES, build_network, readout_for, settings_of
+from janossy.estimators.strategies import ENCODERS, SAMPLED, STRATEGIES, build_network, readout_for, settings_of
 from janossy.nn import ColumnEmbedding, InnerSets, SetEncoder
 from janossy.nn.encoder import SetLayer
 from janossy.nn.network import JanossyNetwork
 from janossy.tables.layout import Layout
-
-SAMPLED = ("gru", "lstm")
-"""The strategies that sample orders. They pool no inner sets, and no vectors of inner sets."""
 
 OF_INNER = ("width", "depth", "activation", "dropout", "norm", "embedding_features", "amounts")
 """The settings that hold for both levels. Others are for the vectors of inner sets."""
@@ -35,11 +32,10 @@ def build_nested(
     """
     chosen = settings_of(strategy, settings)
     elements = replace(element_layout, inner=False, largest_size=None)
-    for name in (strategy, chosen.inner):
-        if name in SAMPLED:
-            raise ValueError(
-                f"sets of sets expect a strategy that samples no orders; got {name!r}. Use another, such as 'k1'."
-            )
+    if strategy in SAMPLED:
+        raise ValueError(
+            f"sets of sets expect a strategy that samples no orders; got {strategy!r}. Use another, such as 'k1'."
+        )
     of_inner = {name: value for name, value in settings.items() if name in OF_INNER}
     inner = build_network(chosen.inner, elements, Layout(), chosen.width, **of_inner, num_tuples=None)
     own = replace(chosen, num_tuples=None, amounts="raw")

@@ -34,6 +34,9 @@ AMOUNTS = ("raw", "log", "quantile", "by-category", "codes")
 FLAT = "none"
 """The setting ``inner`` of networks that do not read inner sets."""
 
+SAMPLED = ("gru", "lstm")
+"""The strategies that sample orders. They pool no inner sets, and no vectors of inner sets."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -187,10 +190,9 @@ def settings_of(strategy: str, given: Mapping[str, Any]) -> Settings:
     settings = Settings(**{**OWN.get(strategy, {}), **given})
     for name, at_least in {"width": 1, "depth": 1, "readout_depth": 0, "num_blocks": 1, "num_seeds": 1}.items():
         check_integer(f"strategy {strategy!r}", name, getattr(settings, name), at_least)
-    if settings.inner not in (FLAT, *STRATEGIES):
-        raise ValueError(
-            f"strategy {strategy!r} expects inner among {', '.join((FLAT, *STRATEGIES))}; got {settings.inner!r}."
-        )
+    of_inner = (FLAT, *(name for name in STRATEGIES if name not in SAMPLED))
+    if settings.inner not in of_inner:
+        raise ValueError(f"strategy {strategy!r} expects inner among {', '.join(of_inner)}; got {settings.inner!r}.")
     if settings.amounts not in AMOUNTS:
         raise ValueError(
             f"strategy {strategy!r} expects amounts among {', '.join(AMOUNTS)}; got amounts={settings.amounts!r}."

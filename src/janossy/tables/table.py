@@ -113,18 +113,19 @@ class SetTable:
         )
 
     def __repr__(self) -> str:
-        each, num_inner = _range(self.sizes), self.num_inner
-        inner = "" if num_inner is None else f"{_range(num_inner)} inner sets, "
-        lines = [f"SetTable({len(self):,} sets of {inner}{each} elements, {self.offsets[-1]:,} in all"]
+        inner = "" if self.num_inner is None else f"{_range(self.num_inner, 'inner set')}, "
+        elements = _range(self.sizes, "element")
+        lines = [f"SetTable({_range(np.array([len(self)]), 'set')} of {inner}{elements}, {self.offsets[-1]:,} in all"]
         for title, columns in (("elements", self.elements), ("sets", self.context)):
             if columns:
                 lines.append(f"  {title}: " + ", ".join(f"{name} {_kind(column)}" for name, column in columns.items()))
         return "\n".join(lines) + ")"
 
 
-def _range(numbers: np.ndarray) -> str:
+def _range(numbers: np.ndarray, noun: str) -> str:
     low, high = (numbers.min(), numbers.max()) if len(numbers) else (0, 0)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    each = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    return f"{each} {noun}{'s' if high != 1 else ''}"
 
 
 def set_name(name: Any) -> str:
