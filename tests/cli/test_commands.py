@@ -286,7 +286,7 @@ def test_training_that_diverges_is_one_line(janossy, monkeypatch):
         raise FloatingPointError("training expects finite losses; got train_loss = nan after epoch 1.")
 
     write("orders.csv", orders())
-    monkeypatch.setattr("janossy.estimators.search.Training", diverged)
+    monkeypatch.setattr("janossy.estimators.trainer.Training", diverged)
     code, _, stderr = janossy(*FIT, "--out", "model")
     assert code == 1 and stderr == "janossy: training expects finite losses; got train_loss = nan after epoch 1.\n"
     assert [path.name for path in Path().iterdir()] == ["orders.csv"]

@@ -24,7 +24,7 @@ __all__ = ["janossy"]
 
 PLACES = {
     "reading": ("janossy.cli.workflow.fitting", "sets_to_fit"),
-    "estimates of cost": ("janossy.estimators.search", "seconds_an_epoch"),
+    "estimates of cost": ("janossy.estimators.trainer", "seconds_an_epoch"),
     "the first batch": (Training, "step"),
     "between candidates": (FitDisplay, "_tried"),
     "calibration": ("janossy.estimators.classifier", "temperature"),

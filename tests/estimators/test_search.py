@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from janossy.estimators import limits
+from janossy.estimators import limits, trainer
 from janossy.estimators import search as module
 from janossy.estimators.averages import MAX_AVERAGED, best_average, picks
 from janossy.estimators.batches import Examples
@@ -26,6 +26,7 @@ from janossy.estimators.search import GOING_ON, Search
 from janossy.estimators.splits import folds, splits
 from janossy.estimators.strategies import build_network
 from janossy.estimators.tasks import Classification, Regression
+from janossy.estimators.trainer import Trainer
 from janossy.estimators.training import Ending, Trained, Training
 from janossy.estimators.trials import Epoch, NothingTrained, Progress
 from janossy.orderings import Tuples
@@ -44,7 +45,7 @@ def search(limits: Limits, num_folds: int | float = 0.25, tell=lambda progress: 
     data = examples()
     parts = splits(data.targets, num_folds, np.random.default_rng(0))
     layouts = Layout((), 2), Layout()
-    return Search(data, parts, Classification((2,)), layouts, limits, num_permutations=4, seed=0, tell=tell)
+    return Search(Trainer(data, parts, Classification((2,)), layouts, limits, num_permutations=4, seed=0, tell=tell))
 
 
 # Splits
@@ -219,11 +220,13 @@ def test_kept_outputs_are_those_of_the_networks_that_are_kept(short_rounds):
     tried = search(short_rounds, 3)
     found = tried.run(MORE)
     for fold in found.folds:
-        some = tried.examples[fold.sets]
+        some = tried.trainer.examples[fold.sets]
         for network, outputs in zip(fold.networks, fold.outputs, strict=True):
             assert torch.equal(outputs, outputs_by_draw(network, some, 4))
-    total = sum(w * n(tried.examples.sets) for w, n in zip(found.weights, found.networks, strict=True))
-    parts = [sum(w * n(tried.examples.sets) for w, n in zip(f.weights, f.networks, strict=True)) for f in found.folds]
+    total = sum(w * n(tried.trainer.examples.sets) for w, n in zip(found.weights, found.networks, strict=True))
+    parts = [
+        sum(w * n(tried.trainer.examples.sets) for w, n in zip(f.weights, f.networks, strict=True)) for f in found.folds
+    ]
     if len({len(trial.history) for trial in found.trials if trial.weight}) == 1:
         assert torch.allclose(total, torch.stack(parts).mean(0), atol=1e-5)
 
@@ -256,7 +259,7 @@ def test_at_any_interrupt_there_is_an_average(short_rounds, told_before):
     def interrupt(progress):
         nonlocal told_before
         told_before -= 1
-        tried.interrupts.came = tried.interrupts.came or told_before <= 0
+        tried.trainer.interrupts.came = tried.trainer.interrupts.came or told_before <= 0
 
     tried = search(short_rounds, 3, tell=interrupt)
     found = tried.run(MORE)
@@ -265,16 +268,16 @@ def test_at_any_interrupt_there_is_an_average(short_rounds, told_before):
 
 def test_what_was_interrupted_goes_on_by_its_checkpoint(short_rounds, tmp_path):
     def interrupt(progress):
-        tried.interrupts.came |= progress.rung == 1 and progress.epoch.number == 5
+        tried.trainer.interrupts.came |= progress.rung == 1 and progress.epoch.number == 5
 
     expected = search(short_rounds, 3).run(MORE)
     checkpoint = Checkpoint(tmp_path, {}, Processes())
     tried = search(short_rounds, 3, tell=interrupt)
-    tried.checkpoint = checkpoint
+    tried.trainer.checkpoint = checkpoint
     tried.run(MORE)
-    assert tried.interrupts.came
+    assert tried.trainer.interrupts.came
     again = search(short_rounds, 3)
-    again.checkpoint = checkpoint
+    again.trainer.checkpoint = checkpoint
     found = again.run(MORE)
     for ours, theirs in zip(found.networks, expected.networks, strict=True):
         assert all(torch.equal(x, theirs.state_dict()[name]) for name, x in ours.state_dict().items())
@@ -304,7 +307,7 @@ def test_learners_without_steps_are_averaged_with_networks():
     found = tried.run([Candidate("linear"), Candidate("forest"), *MORE[4:]])
     assert [len(trial.history) for trial in found.trials if trial.weight] == [3] * len(found.folds[0].networks)
     for fold in found.folds:
-        expected = [outputs_by_draw(network, tried.examples[fold.sets], 4) for network in fold.networks]
+        expected = [outputs_by_draw(network, tried.trainer.examples[fold.sets], 4) for network in fold.networks]
         assert all(map(torch.equal, fold.outputs, expected))
 
 
@@ -346,7 +349,7 @@ def test_a_network_waits_for_others_while_its_kernels_are_compiled(monkeypatch, 
         probes.append(type(network.pooling.f).__name__)
         return probes[-1] == "GRU" and probes.count("GRU") <= num_probes
 
-    monkeypatch.setattr(module, "is_compiling", is_compiling)
+    monkeypatch.setattr(trainer, "is_compiling", is_compiling)
     tried = [Candidate("linear"), Candidate("gru", {"width": 4}), Candidate("k1", {"width": 4})]
     reports = []
     with time_by(lambda: 0.0):
@@ -435,13 +438,13 @@ def test_what_diverges_later_is_as_it_was_before(short_rounds, monkeypatch):
     tried = search(short_rounds, 3)
     found = tried.run(MORE)
     assert "no" in {trial.note for trial in found.trials}
-    assert all(network(tried.examples.sets).isfinite().all() for network in found.networks)
+    assert all(network(tried.trainer.examples.sets).isfinite().all() for network in found.networks)
 
 
 def test_an_interrupt_keeps_what_is_there():
     def interrupt(progress):
         if progress.candidate == "k1 (width=8)" and progress.epoch.number == 2 and progress.trial is None:
-            tried.interrupts.came = True
+            tried.trainer.interrupts.came = True
 
     tried = search(Limits(max_epochs=4), tell=interrupt)
     found = tried.run([Candidate("k1", {"width": w}) for w in (4, 8, 16)])
@@ -458,8 +461,10 @@ def test_what_takes_too_long_or_reads_no_more_is_not_tried():
     with pytest.raises(NothingTrained):
         search(Limits(seconds=1e-6)).run([Candidate("k1"), Candidate("k3")])
     single = search(Limits(max_epochs=1))
-    some = single.examples
-    single.examples = Examples(Ragged.from_sizes(some.sets.values[:60], [1] * 60), None, some.targets, some.weights)
+    some = single.trainer.examples
+    single.trainer.examples = Examples(
+        Ragged.from_sizes(some.sets.values[:60], [1] * 60), None, some.targets, some.weights
+    )
     found = single.run([Candidate("k1", {"width": 2}), Candidate("max"), Candidate("k2")])
     assert [trial.note for trial in found.trials if trial.note] == ["not tried: the largest set has 1 elements"] * 2
 
@@ -471,7 +476,7 @@ def test_pairs_of_which_all_take_too_long_to_predict_are_drawn(monkeypatch):
             raise ValueError("too many rows")
         return 1.0 if exact else 0.01
 
-    monkeypatch.setattr(module, "seconds_to_predict", seconds)
+    monkeypatch.setattr(trainer, "seconds_to_predict", seconds)
     pairs = Candidate("k2+features", {"width": 4})
     # They take a second: at most a twentieth of the time.
     expected = {(False, 100.0): None, (False, 21.0): None, (False, 19.0): False, (True, 100.0): False}
@@ -495,8 +500,8 @@ def test_an_epoch_of_pairs_that_are_drawn_costs_the_same_whatever_is_predicted_b
 def test_an_average_on_fewer_splits_is_taken_if_it_is_better_beyond_chance(more, num_expected):
     """Two contenders: one on three splits, right in three of four sets, and another on one split, right in more."""
     tried = search(Limits(), 3)
-    truth = torch.nn.functional.one_hot(tried.targets).float()
-    sizes = [len(validation) for _, validation in tried.splits]
+    truth = torch.nn.functional.one_hot(tried.trainer.targets).float()
+    sizes = [len(validation) for _, validation in tried.trainer.splits]
 
     def contender(index, more, num_splits):
         wrong = (torch.arange(len(truth)) % 4 == 3) & (torch.arange(len(truth)) >= 4 * more)
@@ -507,7 +512,7 @@ def test_an_average_on_fewer_splits_is_taken_if_it_is_better_beyond_chance(more,
         return Contender(index, MORE[index], runs)
 
     both = [contender(0, 0, 3), contender(1, more, 1)]
-    counts, num_splits = best_average(both, tried.losses)
+    counts, num_splits = best_average(both, tried.trainer.losses)
     assert num_splits == num_expected and sum(counts.values()) > 0
 
 

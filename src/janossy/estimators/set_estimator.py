@@ -39,6 +39,7 @@ from janossy.estimators.streams.fitting import FitRequest, StreamFit, StreamTarg
 from janossy.estimators.streams.scan import Scan
 from janossy.estimators.tasks import Classification, Task
 from janossy.estimators.threads import Threads
+from janossy.estimators.trainer import Trainer
 from janossy.estimators.training import Ending
 from janossy.estimators.trials import NothingTrained, Progress, Trial, UnfinishedTraining
 from janossy.inference import Sensitivity, sensitivity
@@ -183,7 +184,7 @@ class SetEstimator(TransformerMixin, FitSettings):
         seed = prepared["seed"]
         examples = examples.to(self.device)
         with _seeded(seed, self.device), Interrupts() as interrupts:
-            search = Search(
+            trainer = Trainer(
                 examples,
                 splits(targets, self.validation, np.random.default_rng(seed), groups),
                 task,
@@ -197,8 +198,8 @@ class SetEstimator(TransformerMixin, FitSettings):
                 checkpoint=checkpoint,
                 threads=Threads(self.num_threads, prepared["threads"]),
             )
-            self.num_threads_ = search.num_threads
-            found = self._found(interrupts, lambda: search.run(tried))
+            self.num_threads_ = trainer.num_threads
+            found = self._found(interrupts, lambda: Search(trainer).run(tried))
             self.trials_ = found.trials
             self.ensemble_ = Ensemble(found.networks, found.weights, task)
             self._calibrate(found.folds, examples)

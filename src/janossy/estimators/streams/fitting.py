@@ -24,6 +24,7 @@ from janossy.estimators.streams.order import Order, Reader
 from janossy.estimators.streams.scan import Scan, scan
 from janossy.estimators.tasks import Task
 from janossy.estimators.threads import Threads, using_threads
+from janossy.estimators.trainer import Trainer
 from janossy.estimators.training import train
 from janossy.estimators.trials import Epoch, NothingTrained, Progress, Trial
 from janossy.tables.encoder import TableEncoder
@@ -309,7 +310,7 @@ def _chosen(
 ) -> tuple[tuple[int, dict[str, Any]], list[Trial]]:
     """Returns the position of the heaviest candidate in a search on a sample, its settings, and all trials."""
     numbered = None if groups is None else np.unique(groups.numpy(), return_inverse=True)[1]
-    search = Search(
+    trainer = Trainer(
         sample,
         splits(sample.targets.cpu(), 0.2, np.random.default_rng(seed), numbered),
         task,
@@ -322,7 +323,7 @@ def _chosen(
         interrupts=interrupts,
         threads=threads,
     )
-    trials = search.run(request.tried).trials
+    trials = Search(trainer).run(request.tried).trials
     best = max(trials, key=lambda trial: (trial.weight, -trial.loss))
     return (best.candidate, best.settings), [replace(trial, weight=0.0) for trial in trials]
 

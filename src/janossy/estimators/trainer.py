@@ -1,0 +1,285 @@
+"""Trainer: what trains the contenders of a search, on one split or several, and judges them by validation sets."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from janossy.estimators.batches import Examples, RandomBatches
+from janossy.estimators.candidates import seconds_an_epoch, seconds_to_predict
+from janossy.estimators.checkpoint import Checkpoint
+from janossy.estimators.classical.cached import CachedStatistics
+from janossy.estimators.classical.learners import ClassicalLearner
+from janossy.estimators.contenders import Contender, Run, linked, mean_loss
+from janossy.estimators.interrupts import Interrupts, now
+from janossy.estimators.limits import Limits
+from janossy.estimators.networks import is_compiling
+from janossy.estimators.out_of_fold import outputs_by_draw
+from janossy.estimators.tasks import Task
+from janossy.estimators.threads import Threads
+from janossy.estimators.training import Ending, Plan, Trained, Training
+from janossy.estimators.trials import Epoch, Progress, Trial
+from janossy.tables.layout import Layout
+
+PREDICTING = 0.05
+"""The largest part of the time for a candidate's predictions from all pairs or triples; else they are sampled."""
+
+
+class Trainer:
+    """Trains contenders until the limits' time is over. It knows the data, the splits, the task and the clock.
+
+    Args:
+        examples: the sets with their targets.
+        splits: for each split, the numbers of the training sets and of the validation sets.
+        layouts: those of elements and of context.
+        num_permutations: the number of orders that predictions average over.
+        tell: called after every epoch and trial.
+        groups: the group of each set, (B,); None without groups.
+    """
+
+    def __init__(
+        self,
+        examples: Examples,
+        splits: Sequence[tuple[Tensor, Tensor]],
+        task: Task,
+        layouts: tuple[Layout, Layout],
+        limits: Limits,
+        *,
+        num_permutations: int,
+        seed: int,
+        tell: Callable[[Progress], None],
+        groups: np.ndarray | None = None,
+        interrupts: Interrupts | None = None,
+        checkpoint: Checkpoint | None = None,
+        threads: Threads | None = None,
+    ) -> None:
+        self.examples, self.splits, self.task, self.layouts, self.limits = examples, splits, task, layouts, limits
+        self.num_permutations, self.seed, self.tell, self.checkpoint = num_permutations, seed, tell, checkpoint
+        self.began = now()
+        self.deadline = self.began + limits.seconds
+        validation = torch.cat([validation for _, validation in splits])
+        self.targets, self.weights = examples.targets[validation], examples.weights[validation]
+        self.interrupts = interrupts or Interrupts()
+        self.threads = threads or Threads()
+        self.num_threads = self.threads.of(examples.sets, self.plan(0, 1.0).batch_size)
+        self.contenders: list[Contender] = []
+        self.statistics = CachedStatistics(examples, layouts, groups)
+
+    @property
+    def has_ended(self) -> bool:
+        """True after an interrupt, and when the time is over."""
+        return self.interrupts.came or now() > self.deadline
+
+    @property
+    def trained(self) -> list[Contender]:
+        """The contenders with a trained network."""
+        return [contender for contender in self.contenders if contender.runs]
+
+    def plan(self, split: int, part: float) -> Plan:
+        """Returns the plan for a part of a full training."""
+        return self.limits.plan(len(self.splits[split][0]), part)
+
+    def _plan_epochs(self, split: int, epochs: int, share: int, deadline: float) -> Plan:
+        """Returns a plan of this many epochs, with the patience of ``Limits.patience_of``."""
+        patience = self.limits.patience_of(epochs, share)
+        return replace(self.plan(split, 1.0), epochs=epochs, patience=patience, deadline=deadline)
+
+    def is_compiling(self, contender: Contender) -> bool:
+        """Returns True if a step on two sets of median size needs a kernel that another process still compiles."""
+        training = self.splits[0][0]
+        sizes = self.examples.sets.offsets.diff().cpu()[training]
+        enough = (sizes >= contender.candidate.least_size).nonzero()[:, 0]
+        middle = enough[sizes[enough].argsort()[max(0, len(enough) // 2 - 1) :][:2]]
+        if len(middle) < 2 or contender.candidate.factory is not None:
+            return False
+        some = self.examples[training[middle]]
+        network = contender.candidate.build(*self.layouts, self.task.num_outputs).to(some.sets.device)
+        return is_compiling(network, some.sets, some.context)
+
+    def estimate(self, contender: Contender, part: float) -> float:
+        """Returns the estimated seconds of a first round, and chooses one of the candidate's variants.
+
+        The choice is the first variant whose predictions take a small part of the time, else the last.
+
+        Raises: ValueError if the last has too many rows.
+        """
+        training, validation = (self.examples.sets[some] for some in self.splits[0])
+        epochs = self.plan(0, part).epochs
+        *others, last = contender.candidate.variants
+        for variant in (*others, last):
+            network = variant.build(*self.layouts, self.task.num_outputs).to(self.examples.sets.device)
+            try:
+                predictions = seconds_to_predict(network, validation)
+                seconds = epochs * seconds_an_epoch(network, training, validation) + predictions
+            except ValueError:
+                if variant is last:
+                    raise
+                continue
+            if len(self.splits) * predictions <= self.limits.seconds * PREDICTING:
+                break
+        contender.candidate = variant
+        return seconds
+
+    def train_further(self, contender: Contender, part: float, deadline: float) -> None:
+        """Trains a contender up to a part of a full training, on the splits of its runs, or on the first split."""
+        number, num_splits = len(contender.losses), max(1, len(contender.runs))
+        epochs = self.plan(0, part).epochs
+        for split in range(num_splits):
+            share = now() + (deadline - now()) / (num_splits - split)
+            if (split and self.has_ended) or self.train(contender, split, epochs, share) is None:
+                break
+        if not contender.runs or contender.note:
+            return
+        contender.planned = max(contender.planned, epochs)
+        before = contender.losses[-1] if contender.losses else inf
+        contender.losses.append(self._loss(contender))
+        stopped = all(len(run.trained.history) < epochs and not run.trained.ending for run in contender.runs)
+        contender.is_over = stopped or contender.losses[-1] >= before
+        last = contender.runs[-1].trained.last
+        self._tell(contender, number, num_splits - 1, num_splits, last, self.trial_of(contender))
+
+    def train(self, contender: Contender, split: int, epochs: int, deadline: float) -> Run | None:
+        """Trains a contender's network of a split up to ``epochs`` in all. Returns None if it learnt nothing.
+
+        Raises: FloatingPointError if training diverges, and there is no other candidate and no other run.
+        """
+        goes_on = split < len(contender.runs)
+        try:
+            run = contender.runs[split] if goes_on else self._start(contender, split, epochs, deadline)
+            assert run.training is not None
+            if goes_on:
+                self._extend(contender, run, split, epochs - contender.planned, deadline)
+            run.trained = run.training.run()
+        except FloatingPointError as error:
+            if len(self.contenders) == 1 and not contender.runs:
+                raise
+            contender.note, contender.is_over = str(error), True
+            if goes_on and run.training is not None:
+                run.network.load_state_dict(run.training.best)
+                self._predict(run, split)
+            return None
+        if not run.trained.history:
+            return None
+        if self.interrupts.came:
+            run.trained = replace(run.trained, ending=Ending.INTERRUPTED)
+        self._predict(run, split)
+        if not goes_on:
+            contender.runs.append(run)
+        return run
+
+    def _predict(self, run: Run, split: int) -> None:
+        """Stores a network's outputs for the validation sets of its split."""
+        validation = self.examples[self.splits[split][1]]
+        run.outputs = outputs_by_draw(run.network.eval(), validation, self.num_permutations)
+        run.predicted = linked(run.outputs, self.task)
+
+    def fit(self, contender: Contender, deadline: float) -> None:
+        """Fits a classical learner on all splits, or on the first ones if time is over before.
+
+        Raises: FloatingPointError if a loss is not finite, and there is no other candidate.
+        """
+        learner = contender.candidate.build(*self.layouts, self.task.num_outputs)
+        assert isinstance(learner, ClassicalLearner)
+        try:
+            found = learner.fit_splits(
+                self.statistics,
+                self.splits,
+                self.task,
+                seeds=[self._seed_of(contender, split) for split in range(len(self.splits))],
+                deadline=deadline,
+                interrupted=lambda: self.interrupts.came,
+                num_threads=self.threads.asked or self.threads.available,
+                latest=self.deadline if self.trained else inf,
+            )
+        except FloatingPointError as error:
+            if len(self.contenders) == 1:
+                raise
+            contender.note, contender.is_over = str(error), True
+            return
+        if not found:
+            if not contender.runs:
+                contender.note = "not tried: its first step is estimated to take longer than the time left"
+            return
+        device = self.examples.sets.device
+        contender.runs = []
+        for each in found:
+            outputs, network, trained = each.outputs.to(device)[:, None], each.network.to(device), each.trained
+            if trained.ending is Ending.OUT_OF_TIME and now() < self.deadline:  # only its planned share was over
+                trained = replace(trained, ending=Ending.AS_PLANNED)
+            contender.runs.append(Run(network, None, trained, outputs, linked(outputs, self.task)))
+        contender.is_over = True
+        contender.losses = [self._loss(contender)]
+        self._tell(contender, 0, len(found) - 1, len(found), found[-1].trained.last, self.trial_of(contender))
+
+    def _start(self, contender: Contender, split: int, epochs: int, deadline: float) -> Run:
+        """Returns a new network with its training still ahead."""
+        training, validation = self.splits[split]
+        seed = self._seed_of(contender, split)
+        torch.manual_seed(seed)
+        network = contender.candidate.build(*self.layouts, self.task.num_outputs).to(self.examples.sets.device)
+        nothing = self.targets.new_zeros(0)
+        untrained = Trained([], Epoch(0, 0, inf, inf), Ending.AS_PLANNED, 0.0)
+        plan = self._plan_epochs(split, epochs, 3, deadline)
+
+        def tell(epoch: Epoch) -> None:  # for the epochs of all rounds
+            rung, num_networks = (len(contender.losses), 1) if split == 0 else (0, len(self.splits))
+            self._tell(contender, rung, split, num_networks, epoch)
+
+        paused = Training(
+            network,
+            RandomBatches(self.examples[training], plan.batch_size, seed),
+            self.examples[validation],
+            self.task.criterion,
+            plan,
+            tell,
+            interrupts=self.interrupts,
+            checkpoint=self.checkpoint,
+            stage=f"training-0-{contender.index}-{split}",
+        )
+        return Run(network, paused, untrained, nothing, nothing)
+
+    def _extend(self, contender: Contender, run: Run, split: int, epochs: int, deadline: float) -> None:
+        """Plans further epochs of a network."""
+        assert run.training is not None
+        plan = self._plan_epochs(split, epochs, 2, deadline)
+        run.training.extend(plan, f"training-{len(contender.losses)}-{contender.index}-{split}")
+
+    def _seed_of(self, contender: Contender, split: int) -> int:
+        return int(np.random.SeedSequence([self.seed, contender.index, split]).generate_state(1)[0])
+
+    def losses(self, predicted: Tensor) -> Tensor:
+        """Returns the weighted losses of predictions for the first V validation sets, (V,)."""
+        num = len(predicted)
+        return self.task.losses(predicted, self.targets[:num]) * self.weights[:num]
+
+    def judge_anew(self, contender: Contender) -> None:
+        """Corrects the last loss of a contender that was trained on further splits, and reports it."""
+        contender.losses[-1] = self._loss(contender)
+        last, num = contender.runs[-1].trained.last, len(contender.runs)
+        self._tell(contender, len(contender.losses) - 1, num - 1, len(self.splits), last, self.trial_of(contender))
+
+    def _loss(self, contender: Contender) -> float:
+        """Returns the mean loss of a contender on the validation sets of its splits."""
+        predicted = contender.predicted(len(contender.runs))
+        return mean_loss(self.task, predicted, self.targets[: len(predicted)], self.weights[: len(predicted)])
+
+    def trial_of(self, contender: Contender, weight: float = 0.0) -> Trial:
+        """Returns the record of a contender, with its weight in the average."""
+        return contender.trial(self.task, self.targets, self.weights, weight)
+
+    def _tell(
+        self,
+        contender: Contender,
+        number: int,
+        network: int,
+        num_networks: int,
+        epoch: Epoch,
+        trial: Trial | None = None,
+    ) -> None:
+        at = now()
+        left = max(0.0, self.deadline - at)
+        name = str(contender.candidate)
+        self.tell(Progress(name, number, network, num_networks, epoch, at - self.began, left, trial))
