@@ -359,6 +359,24 @@ def test_shares_are_those_of_each_sum():
         np.testing.assert_allclose(x[3:], [row.get(name, 0) / (total or 1) for name in elements], rtol=1e-6)
 
 
+@pytest.mark.parametrize(("least", "num_sensors"), [(-1.0, 4), (-1.0, 40), (1.0, 4), (1.0, 40)])
+def test_numbers_are_averaged_by_category(least, num_sensors):
+    """A sensor that a set lacks has the mean over the sets that hold it. If most sets lack it, amounts have sums
+    alone."""
+    source = np.random.default_rng(num_sensors)
+    rows = [(source.integers(0, num_sensors, 9), source.uniform(least, 2, 9).astype(np.float32)) for _ in range(60)]
+    sets = as_sets({"sensor": [[f"s{i}" for i in each] for each, _ in rows], "value": [list(x) for _, x in rows]})
+    statistics = SetStatistics().fit(sets)
+    names, found = statistics.get_feature_names_out().tolist(), statistics.transform(sets)
+    kept = [i for i in range(num_sensors) if f"fraction of sensor=s{i}" in names]
+    has_means = [i for i in kept if f"mean of value of sensor=s{i}" in names]
+    assert len(kept) > 3 and has_means == (kept if least < 0 or num_sensors == 4 else [])
+    for i in has_means:
+        of_sets = np.array([x[each == i].astype(np.float64).mean() if i in each else np.nan for each, x in rows])
+        expected = np.where(np.isnan(of_sets), np.nanmean(of_sets), of_sets)
+        np.testing.assert_allclose(found[:, names.index(f"mean of value of sensor=s{i}")], expected, rtol=1e-5)
+
+
 def test_without_amounts_shares_are_counts():
     sets = as_sets({"item": [["tea", "tea", "milk"], ["tea"], ["milk"]] * 3})
     assert np.array_equal(SetStatistics("share").fit_transform(sets)[0, 2:], [1.0, 2.0])

@@ -25,14 +25,16 @@ class SetStatistics(TransformerMixin, BaseEstimator):
     - The size, and its logarithm.
     - For each column of numbers: mean, standard deviation, minimum, maximum, sum and quartiles. With six columns or
       fewer, also bins, and the other numbers of the elements with the smallest and the largest value.
-    - For each column of categories: the fraction of the elements, and the sum of each column of amounts by category.
-      Amounts are numbers, none of them negative. A bag keeps the categories that most sets hold; the others share
-      buckets by a hash.
+    - For each column of categories: the fraction of the elements, and with six columns or fewer, sums and means of
+      numbers by category. Sums are those of amounts, which are numbers that are never negative. Means are those of
+      other numbers, and of amounts if a set holds half of the categories or more on average, as with readings by
+      sensor. A bag keeps the categories that most sets hold; the others share buckets by a hash.
     - With six columns or fewer: combinations of the values of two columns, and of all.
     - In small sets: pairs of categories that occur in one set.
     - The sets' own columns: numbers, and an indicator per category.
 
-    Missing numbers count as their column's mean, with an indicator column. Statistics of empty sets are 0.
+    Missing numbers count as their column's mean, with an indicator column. A category that is absent from a set has
+    the mean number of all sets that hold it. Other statistics of empty sets are 0.
 
     Args:
         scheme: the values in bags: "fraction" of the elements, "count", "tf-idf", or "share" of each column of amounts.

@@ -43,6 +43,10 @@ BINS = 8
 SMALL_SETS = 40
 """The largest mean size of sets for which pairs of categories are counted."""
 
+DENSE = 0.5
+"""The mean part of a bag's categories that a set must hold for amounts to be averaged by category, beside their sums:
+sums treat a missing reading as 0."""
+
 FEWEST_SETS = 3
 """The fewest sets that must hold a cell or a pair for it to be kept."""
 
@@ -92,7 +96,7 @@ def choose_statistics(
         most: the largest number of statistics of each kind.
         scheme: the scheme of bags of categories, as in ``CellCounts``. With "share" there are only bags, of the shares
             of each column of amounts, or of counts without such a column, and the sums of numbers.
-        compact: True for statistics of single columns, and of amounts by category, only. There are then no bins, and
+        compact: True for statistics of single columns, and of numbers by category, only. There are then no bins, and
             nothing of several columns or elements together. Such statistics suit forests, which choose among features
             at random.
         standardised: True if the layout's means were subtracted from numbers.
@@ -177,8 +181,12 @@ def _blocks(
             continue
         bag = _bag(seen, [i], values, edges, num_codes, most.cells, scheme=scheme, hashed=most.hashed)
         yield bag
+        is_dense = bool(amounts) and bool((bag(seen) > 0).double().mean() >= DENSE)
         for j in amounts:
             yield _as(bag, "amount", j)
+        for j in range(num_numbers if few else 0):
+            if _differ(seen.numbers[:, j]) and (j not in amounts or is_dense):
+                yield _means(seen, bag, j)
         if not compact and len(seen.codes) <= SMALL_SETS * len(seen):
             yield from _pairs(seen, _as(bag, "count", None), most.pairs)
     if few and not compact:
@@ -278,6 +286,14 @@ def _as(bag: CellCounts, scheme: str, amount: int | None) -> CellCounts:
     return other
 
 
+def _means(seen: SortedSets, bag: CellCounts, number: int) -> CellCounts:
+    """Returns the means of a column of numbers by cell. A cell that is absent from a set has its mean over all sets."""
+    means = _as(bag, "mean", number)
+    means.absent.fill_(torch.nan)
+    means.absent.copy_(means(seen).nanmean(0).nan_to_num())
+    return means
+
+
 def _pairs(seen: SortedSets, bag: CellCounts, most: int) -> Iterator[CellPairs]:
     """Yields the pairs of cells that most sets hold, if there are any."""
     if not bag.num_cells:
@@ -325,4 +341,8 @@ def _amounts(seen: SortedSets, layout: Layout) -> list[int]:
 
 def _are_amounts(numbers: Tensor) -> bool:
     """Returns True for numbers that can be summed by category: none is negative, and they differ."""
-    return bool(len(numbers)) and bool((numbers >= 0).all()) and bool((numbers != numbers[0]).any())
+    return bool((numbers >= 0).all()) and _differ(numbers)
+
+
+def _differ(numbers: Tensor) -> bool:
+    return bool(len(numbers)) and bool((numbers != numbers[0]).any())

@@ -67,7 +67,7 @@ class ClassicalSettings:
     a search among few columns finds the splits that matter. Fractions also show the size of the set, which random
     splits and sums of many trees gain from."""
     compact: bool = False
-    """True if only statistics of single columns, and of amounts by category, are used."""
+    """True if only statistics of single columns, and of numbers by category, are used."""
     categories: str = "bags"
     """"targets" if columns with many categories are encoded by the targets of training sets, in place of bags."""
 

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from janossy.nn.statistics.names import ColumnNames
 from janossy.nn.statistics.sorted_sets import MULTIPLIER, SortedSets
 
-SCHEMES = ("count", "fraction", "amount", "share", "tf-idf")
+SCHEMES = ("count", "fraction", "amount", "mean", "share", "tf-idf")
 
-OF_AMOUNTS = ("amount", "share")
-"""The schemes that add up a column of amounts."""
+OF_AMOUNTS = ("amount", "mean", "share")
+"""The schemes that add up or average a column of numbers."""
 
 MAX_COMBINATIONS = 2**62
 """The most combinations of the values of several columns, as each is numbered by an int64."""
@@ -34,13 +34,14 @@ class CellCounts(nn.Module):
         num_codes: the number of encoded columns that are codes.
         num_cells: the number of cells that are kept.
         num_hashed: the number of buckets for all other cells.
-        scheme: "count", "fraction" (of the set's elements), "amount" (the sum of a column of amounts), "share" (of the
-            set's sum of amounts; 0 if that is 0) or "tf-idf". The last is counts times the logarithm of their inverse
-            frequency, divided by their norm.
-        amount: the column of numbers that "amount" and "share" add up, counted from the first number.
+        scheme: "count", "fraction" (of the set's elements), "amount" (the sum of a column of amounts), "mean" (of a
+            column of numbers), "share" (of the set's sum of amounts; 0 if that is 0) or "tf-idf". The last is counts
+            times the logarithm of their inverse frequency, divided by their norm.
+        amount: the column of numbers that "amount", "mean" and "share" read, counted from the first number.
 
     Buffers: ``cells`` (num_cells,) int64, the numbers of the kept cells, ascending. ``edges``, the inner edges of the
-        bins of all numbers. ``idf``, the factors of "tf-idf".
+        bins of all numbers. ``idf``, the factors of "tf-idf". ``absent``, the values of "mean" for cells that are not
+        in a set.
 
     Shapes: B sets -> (B, num_cells + num_hashed).
     """
@@ -48,6 +49,7 @@ class CellCounts(nn.Module):
     cells: Tensor
     edges: Tensor
     idf: Tensor
+    absent: Tensor
 
     def __init__(
         self,
@@ -75,6 +77,8 @@ class CellCounts(nn.Module):
         self.register_buffer("edges", torch.zeros(num_edges, dtype=torch.float64))
         if scheme == "tf-idf":
             self.register_buffer("idf", torch.ones(self.out_features, dtype=torch.float64))
+        if scheme == "mean":
+            self.register_buffer("absent", torch.zeros(self.out_features, dtype=torch.float64))
 
     def numbers_of(self, sets: SortedSets) -> Tensor:
         """Returns the number of each element's cell among all combinations, (N,)."""
@@ -102,8 +106,11 @@ class CellCounts(nn.Module):
             places, kept = places.where(kept, hashed), kept | self._is_known(sets)
         weights = self._amounts(sets)
         flat = (sets.owners * width + places)[kept]
-        counts = torch.zeros(len(sets) * width, dtype=torch.float64, device=flat.device)
-        counts = counts.index_add_(0, flat, weights[kept]).view(len(sets), width)
+        nothing = torch.zeros(len(sets) * width, dtype=torch.float64, device=flat.device)
+        counts = nothing.index_add(0, flat, weights[kept]).view(len(sets), width)
+        if self.scheme == "mean":
+            num = nothing.index_add(0, flat, torch.ones_like(weights[kept])).view(len(sets), width)
+            return (counts / num.clamp_min(1)).where(num > 0, self.absent)
         if self.scheme == "fraction":
             return counts / sets.sizes.clamp_min(1)[:, None]
         if self.scheme == "share":
@@ -142,6 +149,8 @@ class CellCounts(nn.Module):
         """Raises a ValueError for buffers that no fit writes."""
         if (self.cells.diff() <= 0).any() or not self.edges.isfinite().all():
             raise ValueError("CellCounts expects cells in ascending order, and edges that are finite; got others.")
+        if self.scheme == "mean" and not self.absent.isfinite().all():
+            raise ValueError("CellCounts expects finite values for absent cells; got others.")
         for i in range(len(self.columns)):
             begin, num = self._edges_at(i)
             if (self.edges[begin : begin + num].diff() < 0).any():
