@@ -13,7 +13,7 @@ from sklearn.metrics import balanced_accuracy_score, mean_squared_error, r2_scor
 from janossy.cli.workflow.evaluation import by_permutations, evaluate, worst_predictions
 from janossy.cli.workflow.record import in_words, shown
 from janossy.cli.workflow.scoring import scores
-from janossy.estimators import SetClassifier, SetRegressor, ensemble, out_of_fold, search
+from janossy.estimators import SetClassifier, SetRegressor, ensemble, out_of_fold, trainer
 from janossy.tables import as_sets
 from tests.cli.commands import FIT, janossy, orders, write
 
@@ -34,14 +34,14 @@ def models():
     The third result returns the numbers of the sets that a network of a model was trained on.
     """
     trained = []
-    real = search.Training
+    real = trainer.Training
 
     def training(network, source, *others, **options):
         trained.append((network, source.examples))
         return real(network, source, *others, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "Training", training)
+        patch.setattr(trainer, "Training", training)
         classifier = SetClassifier(
             ["gru", {"strategy": "gru", "width": 8}], **QUICK, validation=3, num_permutations=4
         ).fit(SETS, RETURNED)

@@ -100,6 +100,10 @@ def test_a_target_of_text_that_is_numbers_has_a_way_out():
 
 
 OTHER_WAYS = {
+    "separators of thousands": "273 1,530 16,865",
+    "decimal commas": "1,5 12 3",
+    "per cent": "12% 0 7%",
+    "currencies": "-$5.00 USD_5 ₹7",
     "apostrophes": "1'234 22'345",
     "signs or units": "5_kg 7.5_kg 8",
     "signs or units, as accountants write": "(5) 7 −3",
@@ -272,6 +276,31 @@ def test_lists_in_cells():
     assert values_of(sets.elements["w"]) == ["u", "v", "w", "x"]
 
 
+@pytest.mark.parametrize("options", [{}, {"categorical": ("x",)}])
+@pytest.mark.parametrize(
+    ("rows", "separator"),
+    [(['a;[1, 2];["u","v"];0:30', "b;[];[];1:00", "c;[2];['u'];23:59"], ""), (["a;1|2;u|v;0:30", "b;;;1:00"], "|")],
+    ids=["brackets", "separator"],
+)
+def test_predict_reads_lists_and_times_as_fit_does(rows, separator, options):
+    text_file("t.csv", "name;x;w;at", *rows)
+    recipe, dialect = Recipe(("name",), set_columns=("at",), **options), Dialect(Spelling(list_separator=separator))
+    fitted = sets_to_fit([Path("t.csv")], recipe, dialect=dialect).sets
+    assert fitted.sizes.tolist()[:2] == [2, 0] and fitted.context["at"].kind == "numeric"
+    found = sets_to_predict([Path("t.csv")], TableEncoder().fit(fitted), recipe, dialect=dialect).sets
+    for name in ("x", "w"):
+        assert values_of(found.elements[name]) == values_of(fitted.elements[name])
+    assert values_of(found.context["at"]) == values_of(fitted.context["at"])
+
+
+def test_text_in_brackets_is_no_list_if_training_had_such_text():
+    table = pa.table({"id": [1, 2], "x": ["[a]", "[b]"]})
+    encoder = TableEncoder().fit(as_sets(table, set_id="id"))
+    text_file("t.csv", "id;x", "1;[a]", "2;[b]")
+    found = sets_to_predict([Path("t.csv")], encoder, Recipe(("id",))).sets
+    assert values_of(found.elements["x"]) == ["[a]", "[b]"]
+
+
 # Files of other makers
 
 
@@ -342,6 +371,13 @@ def test_json_lines():
         "9007199254740992.0",
         "0.5",
     ]
+    rows = [{"id": 1, **{f"c{i}": i for i in range(9)}}, {"d": 1, "id": 2}]
+    text_file("t.jsonl", *map(json.dumps, rows))
+    assert read_tables([Path("t.jsonl")]).table.column_names == ["id", *(f"c{i}" for i in range(9)), "d"]
+    for one, other in (("true", "1"), ("1", '"a30"'), ("[1]", '["2"]')):
+        text_file("t.jsonl", f'{{"x": {one}}}', f'{{"x": {other}}}')
+        with pytest.raises(BadArgument, match=r"t[.]jsonl: the column 'x' expects values of one kind; got several \("):
+            read_tables([Path("t.jsonl")])
     text_file("t.jsonl", '{"a": 1}', '{"a": ')
     with pytest.raises(BadArgument, match=r"t[.]jsonl, line 2: "):
         read_tables([Path("t.jsonl")])
@@ -424,6 +460,11 @@ def test_sets_without_a_target_are_left_out_of_a_fit_and_of_a_score(janossy):
         write("one.csv", {**columns, "returned": one})
         code, _, err = janossy("fit", "one.csv", *FIT[2:], "--out", "another")
         assert code == 2 and "--target expects a target for every set; got none for set 0, in one.csv, row 1." in err
+
+
+def test_nan_is_no_class():
+    found = read("x 1 2 3 4", "y 1 2 NaN 1", target=("y",), task="classification")
+    assert found.targets.tolist() == [1, 2, 1]
 
 
 # The commands

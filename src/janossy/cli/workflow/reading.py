@@ -217,24 +217,27 @@ def _json_lines(file: Path, dialect: Dialect) -> pa.Table:
                 raise BadArgument(f"{file}, line {number}: {error}. Correct it; the file may be cut short.") from None
             if not isinstance(row, dict):
                 raise BadArgument(f'{file}, line {number}: expected an object, such as {{"a": 1}}; got {line:.40}.')
-            for name in row.keys() - columns.keys():
-                columns[name] = [None] * num
+            for name in row:
+                columns.setdefault(name, [None] * num)
             num += 1
             for name, values in columns.items():
                 values.append(row.get(name))
     if not columns:
         raise BadArgument(f"{file} is empty.")
-    return pa.table({name: _json_column(values) for name, values in columns.items()})
+    return pa.table({name: _json_column(file, name, values) for name, values in columns.items()})
 
 
-def _json_column(values: list[Any]) -> pa.Array:
+def _json_column(file: Path, name: str, values: list[Any]) -> pa.Array:
     try:
         return pa.array(values)
     except OverflowError:  # codes of more than 64 bits
         return pa.array([None if x is None else str(x) for x in values])
-    except pa.ArrowInvalid:
-        if not all(isinstance(x, int | float | None) for x in values):
-            raise
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        if not all(type(x) in (int, float, type(None)) for x in values):
+            reason = str(error).splitlines()[0].rstrip(".")
+            raise BadArgument(
+                f"{file}: the column {name!r} expects values of one kind; got several ({reason}). Write all alike."
+            ) from None
         return pa.array([None if x is None else Decimal(repr(x)) for x in values])  # whole numbers beyond floats
 
 
@@ -243,7 +246,9 @@ def _typed(tables: list[pa.Table], name: str, of_text: Sequence[bool], role: Rol
     given = [table.schema.field(name).type for table, is_read in zip(tables, of_text, strict=True) if not is_read]
     facts = Facts()
     for table, is_read in zip(tables, of_text, strict=True):
-        if is_read and role not in AS_TEXT:
+        if is_read and role == "words":
+            facts.add_lists(one_chunk(table[name]), spelling)
+        elif is_read and role not in AS_TEXT:
             facts.add(one_chunk(table[name]), spelling)
     if role is None and given:
         role = "numeric" if all(map(_is_number, given)) else "text" if any(map(_is_words, given)) else "plain"

@@ -1,5 +1,6 @@
 """The recipe for making sets and targets from the rows of a table, the same for fit and predict."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
@@ -14,7 +15,7 @@ from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect
 from janossy.cli.workflow.reading import File, TableRows, read_tables
 from janossy.cli.workflow.record import Recipe
-from janossy.cli.workflow.text_types import Role, roles_of
+from janossy.cli.workflow.text_types import LIST, Role, roles_of
 from janossy.cli.workflow.values import check_numbers, check_values, id_like
 from janossy.cli.workflow.wording import in_options
 from janossy.tables import Column, SetTable, TableEncoder, as_sets
@@ -312,8 +313,9 @@ def model_roles(encoder: TableEncoder) -> dict[str, Role]:
     roles: dict[str, Role] = {}
     for code in (*encoder.elements, *encoder.context):
         if isinstance(code, CategoryCodes):
-            words = any(isinstance(x, str) for x in code.categories)
-            roles[code.name] = "text" if words else "categorical"
+            words = [x for x in code.categories if isinstance(x, str)]
+            are_lists = any(re.match(LIST, word) for word in words)
+            roles[code.name] = "text" if are_lists else "words" if words else "categorical"
         else:
             roles[code.name] = "numeric" if code.kind == "numeric" else "boolean" if code.kind == "boolean" else "date"
     return roles

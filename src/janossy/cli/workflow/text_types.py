@@ -37,12 +37,15 @@ MONTH_FIRST = r"^\d{1,2}[/-](1[3-9]|2\d|3[01])[/-]"
 LIST = r"(?s)^\s*(\[.*\]|\([^()]*,[^()]*\)|\{[^{}:]*\})\s*$"
 
 OTHER_NUMBERS = {
+    "separators of thousands": (r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$", "--thousands , (or --decimal , for decimals)"),
     "decimal commas": (r"^[+-]?\d*,\d+$", "--decimal ,"),
-    "separators of thousands": (r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$", "--thousands ,"),
     "separators of thousands and decimal commas": (r"^[+-]?\d{1,3}(\.\d{3})+(,\d+)?$", "--thousands . --decimal ,"),
     "apostrophes between thousands": (r"^[+-]?\d{1,3}('\d{3})+(\.\d+)?$", '--thousands "\'"'),
     "spaces between thousands": ("^[+-]?\\d{1,3}([ \u00a0\u202f]\\d{3})+([.,]\\d+)?$", "--thousands ' '"),
-    "per cent or currencies": (r"^[$€£¥]\s?[+-]?[\d.,]+$|^[+-]?[\d.,]+\s?[%$€£¥]$", "numbers without them"),
+    "per cent or currencies": (
+        r"^[+-]?([A-Z]{0,3}[$€£¥₹]|[A-Z]{3} )\s?[+-]?[\d.,]+$|^[+-]?[\d.,]+\s?([%$€£¥₹]| [A-Z]{3})$",
+        "numbers without them",
+    ),
     "lists": (
         r"^[^;|\s]+([;|][^;|\s]+)+$|^[+-]?[\d.]+([, ]\s*[+-]?[\d.]+)+$|^[^,\s]+(,[^,\s]+)+$",
         "--list-separator",
@@ -63,11 +66,16 @@ OTHER_NUMBERS = {
 MOSTLY = 0.9
 """The share of values of one kind from which a column was meant to be of this kind."""
 
-Role = Literal["plain", "id", "text id", "categorical", "text", "numeric", "target", "class", "boolean", "date"]
+Role = Literal[
+    "plain", "id", "text id", "categorical", "words", "text", "numeric", "target", "class", "boolean", "date"
+]
 """The use of a column, from options or from the model."""
 
-AS_TEXT = ("text", "text id")
-"""Roles whose values are text, however they are spelt."""
+AS_TEXT = ("text", "text id", "words")
+"""Roles whose values are text, however they are spelt, but that "words" may be lists of text."""
+
+OF_ELEMENTS = ("plain", "categorical", "words", "numeric", "boolean", "date")
+"""Roles of columns whose cells may hold the values of all elements of a set, as lists."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +137,14 @@ class Facts:
         if spelling.list_separator:
             self._count("separated", pc.match_substring(values, spelling.list_separator))
 
+    def add_lists(self, values: pa.Array, spelling: Spelling) -> None:
+        """Counts the lists of a piece alone, for a column whose other values are text."""
+        values = values.drop_null()
+        self.num += len(values)
+        self._count("list", pc.match_substring_regex(values, LIST))
+        if spelling.list_separator:
+            self._count("separated", pc.match_substring(values, spelling.list_separator))
+
     def _count(self, name: str, flags: pa.Array) -> None:
         self.counts[name] = self.counts.get(name, 0) + flags.true_count
 
@@ -155,13 +171,20 @@ class Taken:
 def taken_as_type(facts: Facts, role: Role) -> Taken:
     """Returns the type of a column. Codes stay text unless the role or all values are numbers."""
     counts = facts.counts
+    if role in OF_ELEMENTS and facts.all("list"):
+        return Taken("list", "lists")
+    if role in OF_ELEMENTS and counts.get("separated", 0):
+        return Taken("separated", "lists, by --list-separator")
     if role in AS_TEXT:
         return Taken("text", "text in training")
     if role in ("id", "categorical", "class"):
-        whole = facts.num > 0 and counts.get("whole", 0) == facts.num
+        num_missing = counts.get("missing", 0) if role == "class" else 0
+        whole = 0 < counts.get("whole", 0) == facts.num - num_missing
         return Taken("int64" if whole else "text", "named as codes")
     if facts.num == counts.get("missing", 0):
         return Taken("null", "no values")
+    if facts.all("time"):
+        return Taken("time", "times of day, in seconds")
     numeric = role == "numeric"
     if numeric or facts.all("number"):
         if not facts.all("number"):
@@ -181,12 +204,6 @@ def taken_as_type(facts: Facts, role: Role) -> Taken:
         return Taken("year first", "dates")
     if facts.all("year last") and bool(counts.get("day first")) != bool(counts.get("month first")):
         return Taken("day first" if counts["day first"] else "month first", "dates")
-    if facts.all("time"):
-        return Taken("time", "times of day, in seconds")
-    if role == "plain" and facts.all("list"):
-        return Taken("list", "lists")
-    if role == "plain" and counts.get("separated", 0):
-        return Taken("separated", "lists, by --list-separator")
     if facts.share("number") >= MOSTLY:
         return Taken("mostly numbers", "text")
     return Taken("text", "text", _note(facts))
@@ -208,7 +225,7 @@ def _note(facts: Facts) -> str:
     if facts.share("list") >= MOSTLY:
         return "looks like lists, but for some values: taken as text"
     for name, (_, remedy) in OTHER_NUMBERS.items():
-        if facts.share(name) >= MOSTLY:
+        if facts.share(name) > 0 and facts.share(name) + facts.share("number") >= MOSTLY:
             return f"looks like {name}, and is taken as text: {remedy} would read it"
     if 0 < facts.counts.get("missing", 0) < facts.num:
         return f"holds words such as NA or null ({facts.counts['missing']:,}), taken as values: --null-values NA"
