@@ -17,6 +17,7 @@ import torch
 
 from benchmarks.step import NAMES, NUM_STEPS, TASK, authors, on, our_steps, their_steps
 from janossy import Combinations, JanossyPooling, Ragged, TupleMLP
+from studies.experiments import markdown
 from studies.experiments.record import about_here
 from studies.paper.arithmetic.models import F_FEATURES, MODELS, Model
 
@@ -100,19 +101,16 @@ def medians(sides: dict[str, Callable[[], object]]) -> dict[str, float]:
 def table(data: dict[str, Any]) -> str:
     """Returns the record as Markdown."""
     versions, rates = data["versions"], (data["flops_per_second"] / 1e9, data["activations_per_second"] / 1e9)
+    rows = [[each["model"], *(f"{each[name]:.2f}" for name in COLUMNS)] for each in data["rows"]]
     lines = [
         data["about"].strip(),
         "",
         f"`{data['command']}` on {data['machine']['cpu']}, Python {versions['python']}, torch {versions['torch']}, "
         f"{data['finished'][:10]}: {rates[0]:.0f} GFLOP/s, {rates[1]:.1f} activations/ns. Milliseconds a step.",
         "",
-        "| model | ours | one set | the plain loop | ratio | arithmetic | limit |",
-        "|---|---|---|---|---|---|---|",
+        markdown.table(["model", "ours", "one set", "the plain loop", "ratio", "arithmetic", "limit"], rows),
     ]
-    lines += [
-        f"| {each['model']} | " + " | ".join(f"{each[name]:.2f}" for name in COLUMNS) + " |" for each in data["rows"]
-    ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import numpy as np
 
 from benchmarks.harness import about_here, origin
 from janossy.estimators import SetRegressor
+from studies.experiments import markdown
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -75,19 +76,12 @@ def one(name: str, choice: str) -> list[float]:
 
 def table(data: dict) -> str:
     """A record as Markdown."""
-    lines = [
-        data["about"].strip(),
-        "",
-        origin(data),
-        "",
-        "| fit | chosen | CPU s, chosen | one | all | seconds, chosen | one | all |",
-        "|---|---|---|---|---|---|---|---|",
+    header = ["fit", "chosen", "CPU s, chosen", "one", "all", "seconds, chosen", "one", "all"]
+    rows = [
+        [name, f"{by['chosen'][0]:.0f}", *(f"{by[choice][i]:.2f}" for i in (1, 2) for choice in CHOICES)]
+        for name, by in data["fits"].items()
     ]
-    for name, by in data["fits"].items():
-        cpu = " | ".join(f"{by[choice][1]:.2f}" for choice in CHOICES)
-        wall = " | ".join(f"{by[choice][2]:.2f}" for choice in CHOICES)
-        lines.append(f"| {name} | {by['chosen'][0]:.0f} | {cpu} | {wall} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([data["about"].strip(), "", origin(data), "", markdown.table(header, rows)])
 
 
 def _in_a_process(name: str, choice: str) -> list[float]:

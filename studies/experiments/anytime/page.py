@@ -12,6 +12,7 @@ from scipy.stats import rankdata
 
 from studies.bench.plots import OF_OURS, rank_diagram
 from studies.bench.ranks import critical_difference
+from studies.experiments import markdown
 from studies.experiments.anytime.baselines import KINDS
 from studies.experiments.anytime.names import PEERS
 from studies.experiments.anytime.tables import SOURCES
@@ -152,16 +153,14 @@ def differences(pairs: Pairs) -> Figure:
 
 def table(pairs: Pairs) -> str:
     """Returns a row per table of sets."""
-    lines = [
-        "| table | sets | ours | baseline | ours − baseline | linear | forest | boosting | ours is made of | CPU s |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---|---:|",
-    ]
+    header = ["table", "sets", "ours", "baseline", "ours − baseline", *KINDS, "ours is made of", "CPU s"]
+    rows = []
     for data, (ours, theirs) in pairs.items():
         better, error = difference(ours, theirs)
         mine, other = (mean(cell["score"] for cell in some) for some in (ours, theirs))
         kinds = (f"{score:.3f}" if np.isfinite(score) else "–" for score in _scores(ours, theirs)[1:])
         made_of = ", ".join(f"{name} {weight:.2f}" for name, weight in _by_weight(ours[0]["weights"]))
-        cells = (
+        row = (
             f"{data} *" if data in TUNED_ON else data,
             f"{ours[0]['num_train']:,}",
             f"{mine:.3f}",
@@ -171,19 +170,18 @@ def table(pairs: Pairs) -> str:
             made_of,
             f"{mean(cell['fit_seconds'] for cell in ours):.0f}",
         )
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+        rows.append(row)
+    return markdown.table(header, rows, "|---|---:|---:|---:|---:|---:|---:|---:|---|---:|")
 
 
 def peers_table(pairs: Pairs, fitted: dict[str, dict[str, Cells]]) -> str:
     """Returns the peers' scores on tables that a peer was fitted to."""
-    lines = [f"| table | sets | ours | {' | '.join(PEERS.values())} |", f"|---|---:|---:|{'---:|' * len(PEERS)}"]
+    rows = []
     for data, peers in fitted.items():
         ours = pairs[data][0]
         scores = [_beside(ours, theirs) if theirs else "–" for theirs in peers.values()]
-        first = data, f"{ours[0]['num_train']:,}", f"{mean(cell['score'] for cell in ours):.3f}"
-        lines.append(f"| {' | '.join((*first, *scores))} |")
-    return "\n".join(lines) + "\n"
+        rows.append([data, f"{ours[0]['num_train']:,}", f"{mean(cell['score'] for cell in ours):.3f}", *scores])
+    return markdown.table(["table", "sets", "ours", *PEERS.values()], rows, "|---|---:|---:|" + "---:|" * len(PEERS))
 
 
 def beside_peers(pairs: Pairs, fitted: dict[str, dict[str, Cells]]) -> str:

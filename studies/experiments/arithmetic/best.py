@@ -22,6 +22,7 @@ import torch
 from torch import nn
 
 from janossy import Canonical, JanossyNetwork, JanossyPooling, TupleProduct, Tuples
+from studies.experiments import markdown
 from studies.experiments.record import Record
 from studies.paper.arithmetic.first_order import Replica, fit
 from studies.paper.arithmetic.models import EMBEDDING, MODELS, Model
@@ -108,16 +109,15 @@ def page(record: Record) -> str:
         f"Wanted: an accuracy of {WANTED['accuracy']}, and for the variance an RMSE of {WANTED['rmse']}.",
         "None draws permutations.",
         "",
-        "| task | strategy | accuracy, for variance RMSE | seeds | epochs | seconds |",
-        "|:--|:--|--:|--:|--:|--:|",
     ]
+    header = ["task", "strategy", "accuracy, for variance RMSE", "seeds", "epochs", "seconds"]
+    rows = []
     for name, best in BEST.items():
         cells = [cell for cell in record.cells if cell["task"] == name]
         if cells:
             value, seconds = (mean(cell[key] for cell in cells) for key in (metric_of(name), "seconds"))
-            row = (name.replace("_", " "), best.words, f"{value:.4f}", len(cells), best.epochs, f"{seconds:.0f}")
-            lines.append(f"| {' | '.join(map(str, row))} |")
-    return "\n".join([*lines, "", f"By `{COMMAND}`.", ""])
+            rows.append([name.replace("_", " "), best.words, f"{value:.4f}", len(cells), best.epochs, f"{seconds:.0f}"])
+    return "\n".join([*lines, markdown.table(header, rows, "|:--|:--|--:|--:|--:|--:|"), f"By `{COMMAND}`.", ""])
 
 
 def main() -> None:

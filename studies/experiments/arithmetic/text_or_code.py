@@ -15,10 +15,12 @@ is constant. Epochs are fewer than its 1000. Writes text_or_code.json and .md, r
 
 import time
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import torch
 
+from studies.experiments import markdown
 from studies.experiments.record import Record
 from studies.paper.arithmetic.models import MODELS
 from studies.paper.arithmetic.scoring import score
@@ -63,6 +65,15 @@ def page(cells: list[dict]) -> str:
     """Returns a page on the four differences, from the finished runs."""
     found = {(cell["task"], cell["model"], cell["variant"]): cell for cell in cells}
     epochs = ", ".join(f"{num} ({model})" for model, num in EPOCHS.items())
+    variants, choices = [], []
+    for task, model in product(TASK_NAMES, EPOCHS):
+        scores = [_shown(found.get((task, model, variant)), "one", task) for variant in VARIANTS]
+        variants.append([task, model, *scores])
+        cell = found.get((task, model, "released"))
+        votes = ("mean", "mode") if MODELS[model].is_sampled else ()
+        scores = [_shown(cell, key, task) for key in ("last", "best", *votes)] + [""] * (2 - len(votes))
+        choices.append([task, model, *scores])
+    header = ["task", "model", "last epoch", "best epoch", "mean of 20", "mode of 20"]
     lines = [
         "# The paper's text and the released code",
         "",
@@ -70,22 +81,10 @@ def page(cells: list[dict]) -> str:
         f"Adam at a constant rate of {RATE:g} on batches of 128, on 100,000 examples. Epochs: {epochs}.",
         "The code trains for 1000.",
         "",
-        "| task | model | sum, L1 | mean, L1 | sum, squared |",
-        "|:--|:--|--:|--:|--:|",
-    ]
-    pairs = [(task, model) for task in TASK_NAMES for model in EPOCHS]
-    for task, model in pairs:
-        scores = [_shown(found.get((task, model, variant)), "one", task) for variant in VARIANTS]
-        lines.append(f"| {task} | {model} | {' | '.join(scores)} |")
-    lines += ["", "On test examples, with one permutation: accuracy, for the variance the RMSE.", ""]
-    lines += ["| task | model | last epoch | best epoch | mean of 20 | mode of 20 |", "|:--|:--|--:|--:|--:|--:|"]
-    for task, model in pairs:
-        cell = found.get((task, model, "released"))
-        votes = ("mean", "mode") if MODELS[model].is_sampled else ()
-        scores = [_shown(cell, key, task) for key in ("last", "best", *votes)] + [""] * (2 - len(votes))
-        lines.append(f"| {task} | {model} | {' | '.join(scores)} |")
-    lines += [
+        markdown.table(["task", "model", "sum, L1", "mean, L1", "sum, squared"], variants, "|:--|:--|--:|--:|--:|"),
+        "On test examples, with one permutation: accuracy, for the variance the RMSE.",
         "",
+        markdown.table(header, choices, "|:--|:--|--:|--:|--:|--:|"),
         "The epochs on validation examples, with one permutation; the votes on test examples, of the last epoch.",
     ]
     return "\n".join([*lines, "", f"By `{COMMAND}`.", ""])

@@ -20,6 +20,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from janossy.kernels.cuda import tuple_sums
+from studies.experiments import markdown
 from studies.experiments.gpu.cases import DTYPES, cases
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -178,12 +179,11 @@ def page(cells):
         "bound is the rate that the instructions allow on an A100 (sm_80) and an H100 (sm_90), without any other",
         "waiting. Its unit is 10⁹ steps of a hidden unit per second. How near a GPU comes to it is **not measured**.",
         "",
-        "| kernel | registers | spilled | shared | special | float32 | all | bound, 10⁹/s | by |",
-        "|---|---|---|---|---|---|---|---|---|",
     ]
-    for case in sorted({key.rsplit(" sm_", 1)[0] for key in cells}):
-        lines.append(f"| {' | '.join([case, *row([cells[f'{case} sm_{at}'] for at in CAPABILITIES])])} |")
-    return "\n".join(lines) + "\n"
+    header = ["kernel", "registers", "spilled", "shared", "special", "float32", "all", "bound, 10⁹/s", "by"]
+    names = sorted({key.rsplit(" sm_", 1)[0] for key in cells})
+    rows = ([case, *row([cells[f"{case} sm_{at}"] for at in CAPABILITIES])] for case in names)
+    return "\n".join([*lines, markdown.table(header, rows)])
 
 
 def row(pair):

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from statistics import mean, stdev
 
+from studies.experiments import markdown
+
 ROWS = {
     "0": "none: the vertex alone",
     "1": "order 1: single neighbours",
@@ -56,14 +58,13 @@ that are drawn from do not sum to zero, as among a few neighbours: hence the row
 def table(cells: list[dict]) -> str:
     """Returns the page: the scores of each task and network, and the orders of the flexible networks."""
     tasks = list(dict.fromkeys(cell["task"] for cell in cells))
-    lines = [ABOUT, SCORES]
     header = ("task", "network", "micro-F1", "− order 1", "cross entropy", "− order 1", "kept", "seeds")
-    lines += [_row(header), _row(["---"] * len(header))]
-    lines += [row for task in tasks for row in _scores(cells, task)]
+    rows = (row for task in tasks for row in _scores(cells, task))
+    scores = markdown.table(header, rows, "|" + " --- |" * len(header))
     header = ("task", "network", "elements", "order 1", "2", "3", "4")
-    lines += [f"\n{SHARES}", _row(header), _row(["---"] * len(header))]
-    lines += [row for task in tasks for row in _shares(cells, task)]
-    return "\n".join(lines) + "\n"
+    rows = (row for task in tasks for row in _shares(cells, task))
+    shares = markdown.table(header, rows, "|" + " --- |" * len(header))
+    return "\n".join([ABOUT, SCORES, scores, SHARES, shares])
 
 
 def of(cells: list[dict], task: str, model: str) -> dict[int, dict]:
@@ -71,7 +72,7 @@ def of(cells: list[dict], task: str, model: str) -> dict[int, dict]:
     return {cell["seed"]: cell for cell in cells if (cell["task"], cell["model"]) == (task, model)}
 
 
-def _scores(cells: list[dict], task: str) -> Iterator[str]:
+def _scores(cells: list[dict], task: str) -> Iterator[list[str]]:
     single = of(cells, task, "1")
     for model, name in ROWS.items():
         runs = of(cells, task, model)
@@ -83,7 +84,7 @@ def _scores(cells: list[dict], task: str) -> Iterator[str]:
             seeds = runs.keys() & single.keys()
             row.append("" if model == "1" else gain([runs[seed][score] - single[seed][score] for seed in seeds]))
         kept = "" if model == "truth" else _kept(list(runs.values()))
-        yield _row([*row, kept, str(len(runs))])
+        yield [*row, kept, str(len(runs))]
 
 
 def _kept(runs: list[dict]) -> str:
@@ -97,17 +98,13 @@ def gain(differences: list[float]) -> str:
     return f"{mean(differences):+.4f} ± {stdev(differences) / len(differences) ** 0.5:.4f}"
 
 
-def _shares(cells: list[dict], task: str) -> Iterator[str]:
+def _shares(cells: list[dict], task: str) -> Iterator[list[str]]:
     for model, name in ROWS.items():
         runs = [run for run in of(cells, task, model).values() if "own" in run]
         for key, elements in {"own": "own neighbours", "any": "all vertices"}.items() if runs else ():
             shares = [[100 * share for share in (*run[key], 1 - sum(run[key]))] for run in runs]
-            yield _row([task, name, elements, *(_spread(list(column), 1) for column in zip(*shares, strict=True))])
+            yield [task, name, elements, *(_spread(list(column), 1) for column in zip(*shares, strict=True))]
 
 
 def _spread(values: list[float], digits: int) -> str:
     return f"{mean(values):.{digits}f}" + (f" ({stdev(values):.{digits}f})" if len(values) > 1 else "")
-
-
-def _row(parts: list[str] | tuple[str, ...]) -> str:
-    return f"| {' | '.join(parts)} |"

@@ -1,8 +1,8 @@
 """The tables of best.md, and the paired comparisons below them."""
 
-from collections.abc import Iterator
 from statistics import mean, stdev
 
+from studies.experiments import markdown
 from studies.experiments.graphs.models import BASELINES, OURS, is_sampled
 from studies.experiments.graphs.plans import PLANS, chosen, runs_of
 from studies.paper.graphs.datasets import NAMES
@@ -67,29 +67,27 @@ def comparison(results: dict[str, list[dict]]) -> str:
 
 def table(cells: list[dict]) -> str:
     """Returns the page: the method, and a table and a paired comparison per data set."""
-    return "\n".join([ABOUT, *(line for dataset in PLANS for line in _section(cells, dataset))])
+    sections = (_section(dataset, results) for dataset in PLANS if (results := _results(cells, dataset)))
+    return "\n".join([ABOUT, *sections])
 
 
-def _section(cells: list[dict], dataset: str) -> Iterator[str]:
-    results = _results(cells, dataset)
-    if not results:
-        return
-    yield f"## {PLANS[dataset].title or NAMES[dataset]}\n"
-    yield f"| {' | '.join(HEADER)} |\n|{'---|' * len(HEADER)}"
-    for model, runs in results.items():
-        row = [
+def _section(dataset: str, results: dict[str, list[dict]]) -> str:
+    rows = [
+        (
             f"**{model}**" if model in OURS else model,
             _spread([run["validation"] for run in runs]),
             _spread([run["test"][0] for run in runs]),
             _spread([run["test"][-1] for run in runs]) if is_sampled(model) else "",
-            str(len(runs)),
+            len(runs),
             _name(runs[0]["architecture"]) + _rate(dataset, runs[0]["schedule"]),
-            str(runs[0]["num_trainable_parameters"]),
+            runs[0]["num_trainable_parameters"],
             f"{mean(run['epochs_kept'] for run in runs):.0f} of {mean(run['epochs'] for run in runs):.0f}",
             f"{mean(run['seconds'] for run in runs):.0f}",
-        ]
-        yield f"| {' | '.join(row)} |"
-    yield f"\n{comparison(results)}\n"
+        )
+        for model, runs in results.items()
+    ]
+    title = PLANS[dataset].title or NAMES[dataset]
+    return f"## {title}\n\n{markdown.table(HEADER, rows)}\n{comparison(results)}\n"
 
 
 def _spread(values: list[float]) -> str:

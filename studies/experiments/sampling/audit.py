@@ -16,6 +16,7 @@ import torch
 
 from janossy import Ragged, predict
 from janossy.inference import InteractionOrder, interaction_order, sensitivity
+from studies.experiments import markdown
 from studies.experiments.sampling.networks import ARITHMETIC, FUNCTIONS, load
 from studies.paper.arithmetic.tasks import TASKS, Task
 
@@ -82,13 +83,12 @@ def write_orders(out: Path) -> None:
         "# Interaction orders of the arithmetic tasks\n",
         f"Share of each target's variance by the order of interaction, in %, ± one standard error, from {NUM_CUBES:,}",
         f"cubes: {NUM_CUBES * 2 ** (MAX_ORDER + 1):,} evaluations of the target each. From `interaction_order`.\n",
-        *_table(["task", "n", "vocabulary", *(f"k = {k}" for k in ks), f"k > {MAX_ORDER}"], shares),
-        "",
+        _table(["task", "n", "vocabulary", *(f"k = {k}" for k in ks), f"k > {MAX_ORDER}"], shares),
         "The least RMSE that k-ary pooling can reach under an affine ρ, the root of variance × (1 − shares up to k).",
         "After < stands the bound at two standard errors, where the share that is missing may well be none.\n",
-        *_table(["task", *(f"k = {k}" for k in ks)], errors),
+        _table(["task", *(f"k = {k}" for k in ks)], errors),
     ]
-    (out / "interaction_order.md").write_text("\n".join(lines) + "\n")
+    (out / "interaction_order.md").write_text("\n".join(lines))
 
 
 def _least_rmse(result: InteractionOrder, k: int) -> str:
@@ -113,7 +113,7 @@ def write_sensitivity(out: Path, networks: Path, data: Path) -> None:
         f"{NUM_SETS} test sets of one network each (seed 0), {NUM_PERMUTATIONS} permutations, in units of the target;",
         f"the worst order by up to {NUM_SWAPS} swaps. From `sensitivity`. The share of variance due to the order is",
         "within / (within + between); that of the error is within / the mean squared error of one permutation.\n",
-        *_table(
+        _table(
             [
                 "task",
                 "f",
@@ -140,7 +140,6 @@ def write_sensitivity(out: Path, networks: Path, data: Path) -> None:
                 for audit in audits
             ],
         ),
-        "",
         f"![Sensitivity of {PLOTTED[0]}, {PLOTTED[1]}]({_plot_name()})",
     ]
     (out / "sensitivity.md").write_text("\n".join(lines) + "\n")
@@ -188,9 +187,8 @@ def _percent(share: float, error: float) -> str:
     return f"{round(100 * share, 2) + 0.0:.2f} ± {100 * error:.2f}"
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    cells = [heads, ["---"] * len(heads), *rows]
-    return ["| " + " | ".join(map(str, row)) + " |" for row in cells]
+def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    return markdown.table(heads, rows, "|" + " --- |" * len(heads))
 
 
 def main() -> None:

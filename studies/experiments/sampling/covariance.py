@@ -16,6 +16,7 @@ from scipy.optimize import nnls
 
 from janossy import Sampled
 from janossy.orderings.drawn import Drawn
+from studies.experiments import markdown
 from studies.experiments.record import Record
 from studies.experiments.sampling.designs import SHARES, bounds, vectors_of
 from studies.experiments.sampling.networks import ARITHMETIC, FUNCTIONS, Trained, load, parser
@@ -52,12 +53,12 @@ def shares(trained: Trained) -> dict[str, float]:
 def table(cells: list[dict]) -> str:
     """Returns the shares of each network, their mean, and those for which the designs were made."""
     names = [f"{c['task']} {c['function'].upper()} {c['seed']}" for c in cells]
-    lines = ["| component | " + " | ".join(names) + " | mean | designs |", "|---|" + "---|" * (len(names) + 2)]
+    rows = []
     for component in cells[0]["shares"]:
         row = [c["shares"][component] for c in cells]
         design = SHARES.get(component, 1 - sum(SHARES.values()))
-        lines.append(f"| {component} | " + " | ".join(f"{x:.2f}" for x in [*row, np.mean(row), design]) + " |")
-    return "\n".join(lines) + "\n"
+        rows.append([component, *(f"{x:.2f}" for x in [*row, np.mean(row), design])])
+    return markdown.table(["component", *names, "mean", "designs"], rows)
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from janossy import JanossyPooling, Ragged, TupleMLP, TupleProduct, Tuples
 from janossy.orderings.importance import ImportanceSampled, norm, squared_norm
+from studies.experiments import markdown
 from studies.experiments.sampling.networks import PPI
 
 NUM_SETS = 60
@@ -194,16 +195,15 @@ def table(results: Sequence[Result]) -> str:
         f"times exp(1.5 z). PPI-GO: the 50 features of each neighbour of a vertex, {degrees} of them.",
         f"f has {OUT_FEATURES} outputs and is untrained: linear in h, a product of k such, or TupleMLP with tanh and",
         "biases. The best weights for k = 1 are ‖f(h)‖, which need all of f.\n",
-        "| k | elements | f | weights | uniform | ratio | loses, % | without replacement | mean ratio | measured |",
-        "|" + " --- |" * 10,
     ]
+    header = ["k", "elements", "f", "weights", "uniform", "ratio", "loses, %", "without replacement", "mean ratio"]
+    rows = []
     for r in results:
         name = [r.k, r.elements, r.f, r.weights, f"{r.uniform:g}"]
         exact = [f"{r.median:.2f} [{r.tenth:.2f}–{r.ninetieth:.2f}]", f"{100 * r.worse:.0f}"]
         means = [f"{r.mean:.3g}", f"{r.measured:.3g} ± {r.standard_error:.2g}"]
-        cells = [*name, *exact, f"{r.median_without_replacement:.2f}", *means]
-        lines.append("| " + " | ".join(map(str, cells)) + " |")
-    return "\n".join(lines) + "\n"
+        rows.append([*name, *exact, f"{r.median_without_replacement:.2f}", *means])
+    return "\n".join([*lines, markdown.table([*header, "measured"], rows, "|" + " --- |" * 10)])
 
 
 def main() -> None:

@@ -30,6 +30,7 @@ from torch import Tensor, nn
 
 from janossy import GRU, LSTM, AllPermutations, JanossyNetwork, JanossyPooling, Ragged, Sampled
 from janossy.losses import PermutationLoss, RobbinsMonro
+from studies.experiments import markdown
 
 # Part 1
 NUM_SETS = 64
@@ -381,27 +382,27 @@ def tables(found: dict[str, Any]) -> str:
         f"**Between J̄ and L̄** (GRUs after {TRAINING_STEPS} steps of π-SGD; {NUM_SETS} sets of {SIZE} digits; the "
         f"loss of the average of m permutations, ± its standard error over {NUM_DRAWS:,} draws a set):",
         "",
-        "| Loss | J̄ (m = 1) | " + " | ".join(f"m = {m}" for m in NUM_PERMUTATIONS) + " | L̄ |",
-        "|---|" + "---:|" * (len(NUM_PERMUTATIONS) + 2),
     ]
+    rows = []
     for row in found["jensen"]:
-        bounds = " | ".join(f"{b['value']:.5f} ± {b['standard_error']:.5f}" for b in row["bounds"])
-        lines.append(f"| {row['loss']} | {row['average_loss']:.5f} | {bounds} | {row['loss_of_average']:.5f} |")
+        bounds = (f"{b['value']:.5f} ± {b['standard_error']:.5f}" for b in row["bounds"])
+        rows.append([row["loss"], f"{row['average_loss']:.5f}", *bounds, f"{row['loss_of_average']:.5f}"])
+    header = ["Loss", "J̄ (m = 1)", *(f"m = {m}" for m in NUM_PERMUTATIONS), "L̄"]
     lines += [
-        "",
+        markdown.table(header, rows, "|---|" + "---:|" * (len(NUM_PERMUTATIONS) + 2)),
         "**The gradient of `exact_squared`**, averaged over all pairs of the 120 orders of sets of 5, less that of L̄ "
         "(largest absolute difference of any weight). Only independent pairs, with replacement, are unbiased:",
         "",
-        "| f | largest gradient | independent | distinct | antithetic | identical | `average_loss` |",
-        "|---|---:|---:|---:|---:|---:|---:|",
     ]
+    rows = []
+    kinds = ("independent", "distinct", "antithetic", "identical", "average_loss")
     for row in found["gradient_identity"]:
-        of = row["max_abs_difference"]
-        kinds = ("independent", "distinct", "antithetic", "identical", "average_loss")
-        lines.append(f"| {row['function']} | {row['max_abs_gradient']:.2g} | " + _cells(of[kind] for kind in kinds))
+        values = (row["max_abs_gradient"], *(row["max_abs_difference"][kind] for kind in kinds))
+        rows.append([row["function"], *(f"{value:.2g}" for value in values)])
+    header = ["f", "largest gradient", *kinds[:-1], "`average_loss`"]
     part = found["convergence"]
     lines += [
-        "",
+        markdown.table(header, rows, "|---|---:|---:|---:|---:|---:|---:|"),
         f"**π-SGD finds the optimum of J̄** (a model linear in its weights; {part['num_sets']} sets of "
         f"{part['set_size']}; {part['steps']:,} steps, {part['replicates']} runs, mean of the runs). The optima of J̄ "
         f"and L̄ are {part['squared_distance_of_optima']:.2g} apart, squared; at that of J̄, L̄ is "
@@ -409,21 +410,19 @@ def tables(found: dict[str, Any]) -> str:
         "",
         "![The gap of J̄, and the distance from both optima, against the step](pi-sgd.png)",
         "",
-        "| Run | minimises | final gap (smallest–largest) | slope | ‖w − w*_J‖² | ‖w − w*_L‖² |",
-        "|---|---|---:|---:|---:|---:|",
     ]
+    rows = []
     for name, run in part["runs"].items():
         gaps = run["final_gaps"]
-        ends = (run[f"squared_distance_to_optimum_of_{of}"]["mean"][-1] for of in "JL")
-        lines.append(
-            f"| {name} | {run['objective']} | {np.mean(gaps):.2g} ({min(gaps):.2g}–{max(gaps):.2g}) | "
-            f"{run['slope']:.2f} | " + _cells(ends)
-        )
-    return "\n".join([*lines, "", "Slope: the exponent of t in the gap, over the last decade.", ""])
-
-
-def _cells(values: Any) -> str:
-    return " | ".join(f"{value:.2g}" for value in values) + " |"
+        gap = f"{np.mean(gaps):.2g} ({min(gaps):.2g}–{max(gaps):.2g})"
+        ends = (f"{run[f'squared_distance_to_optimum_of_{of}']['mean'][-1]:.2g}" for of in "JL")
+        rows.append([name, run["objective"], gap, f"{run['slope']:.2f}", *ends])
+    header = ["Run", "minimises", "final gap (smallest–largest)", "slope", "‖w − w*_J‖²", "‖w − w*_L‖²"]
+    lines += [
+        markdown.table(header, rows, "|---|---|---:|---:|---:|---:|"),
+        "Slope: the exponent of t in the gap, over the last decade.\n",
+    ]
+    return "\n".join(lines)
 
 
 def main() -> None:

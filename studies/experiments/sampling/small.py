@@ -20,6 +20,7 @@ import torch
 from torch import nn
 
 from janossy import GRU, LSTM, AllPermutations, JanossyNetwork, JanossyPooling, Ragged, Sampled, predict
+from studies.experiments import markdown
 from studies.experiments.record import Record
 
 FUNCTIONS = {"gru": GRU, "lstm": LSTM}
@@ -61,14 +62,12 @@ def cell(n: int, function: str, seed: int) -> dict:
 
 def table(cells: list[dict]) -> str:
     """Returns, over networks, permutations and blocks, coverage in percent, and the error relative to independent."""
-    lines = ["| n | " + " | ".join(DRAWN) + " |"]
-    lines.append("|---|" + "---|" * len(DRAWN))
+    rows = []
     for n in sorted({cell["n"] for cell in cells}):
         of_size = [cell["found"] for cell in cells if cell["n"] == n]
         baseline = sum(found["independent"]["rmse"] ** 2 for found in of_size) ** 0.5
-        row = [_entry([found[name] for found in of_size], baseline) for name in DRAWN]
-        lines.append(f"| {n} | " + " | ".join(row) + " |")
-    return "\n".join(lines) + "\n"
+        rows.append([n, *(_entry([found[name] for found in of_size], baseline) for name in DRAWN)])
+    return markdown.table(["n", *DRAWN], rows)
 
 
 def _entry(found: list[dict], baseline: float) -> str:

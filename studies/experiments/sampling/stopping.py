@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from janossy import predict
+from studies.experiments import markdown
 from studies.experiments.record import Record
 from studies.experiments.sampling.networks import ARITHMETIC, FUNCTIONS, Trained, load, parser
 
@@ -59,16 +60,16 @@ def cell(trained: Trained, task: str) -> dict:
 
 def table(cells: list[dict]) -> str:
     """Returns means over seeds, with their standard deviations."""
-    lines = ["| network | permutations | accuracy | RMSE | permutations a set, mean | sets within the tolerance |"]
-    lines.append("|---|---|---|---|---|---|")
+    header = ["network", "permutations", "accuracy", "RMSE", "permutations a set, mean", "sets within the tolerance"]
+    rows = []
     for task in ARITHMETIC:
         for function in FUNCTIONS:
             some = [c["found"] for c in cells if (c["task"], c["function"]) == (task, function)]
             for way in WAYS if some else ():
                 row = [_number([f[way].get(key) for f in some]) for key in ("accuracy", "rmse", "num_permutations")]
                 finished = _number([f[way]["finished"] for f in some]) if "tolerance" in way else ""
-                lines.append(f"| {task} {function.upper()} | {way} | " + " | ".join([*row, finished]) + " |")
-    return "\n".join(lines) + "\n"
+                rows.append([f"{task} {function.upper()}", way, *row, finished])
+    return markdown.table(header, rows)
 
 
 def _number(values: list[float | None]) -> str:

@@ -14,6 +14,7 @@ import torch
 
 from janossy import Sampled
 from janossy.orderings.schemes import SCHEMES
+from studies.experiments import markdown
 from studies.experiments.record import Record
 from studies.experiments.sampling.networks import ARITHMETIC, FUNCTIONS, GRAPH, Trained, load, parser
 
@@ -47,15 +48,14 @@ def _variance(trained: Trained, orderings: Sampled, num_repeats: int) -> float:
 
 def table(cells: list[dict]) -> str:
     """Returns ratios as means over seeds, with their standard deviations."""
-    schemes = list(cells[0]["ratios"])
-    lines = ["| network | m | " + " | ".join(schemes) + " |", "|---|---|" + "---|" * len(schemes)]
+    schemes, rows = list(cells[0]["ratios"]), []
     for task in dict.fromkeys(cell["task"] for cell in cells):
         for function in FUNCTIONS:
             some = [c["ratios"] for c in cells if (c["task"], c["function"]) == (task, function)]
             for m in map(str, COUNTS) if some else ():
                 row = [_number([ratios[s][m] for ratios in some if m in ratios[s]]) for s in schemes]
-                lines.append(f"| {task} {function.upper()} | {m} | " + " | ".join(row) + " |")
-    return "\n".join(lines) + "\n"
+                rows.append([f"{task} {function.upper()}", m, *row])
+    return markdown.table(["network", "m", *schemes], rows)
 
 
 def _number(values: list[float]) -> str:

@@ -19,6 +19,7 @@ from pyarrow import parquet
 from janossy.estimators import SetRegressor
 from janossy.estimators.strategies import AMOUNTS
 from janossy.tables import as_sets
+from studies.experiments import markdown
 
 SEEDS = (0, 1, 2)
 NUM_SETS = 3_000
@@ -46,8 +47,7 @@ def measured(folder: Path) -> dict[str, list[float]]:
 def page(found: Mapping[str, list[float]]) -> str:
     """Returns the table as Markdown."""
     rows = [
-        f"| {name} | {mean(x):.3f} | {stdev(x):.3f} | {mean(x) - mean(found['raw']):+.3f} |"
-        for name, x in found.items()
+        [name, f"{mean(x):.3f}", f"{stdev(x):.3f}", f"{mean(x) - mean(found['raw']):+.3f}"] for name, x in found.items()
     ]
     return "\n".join(
         [
@@ -57,10 +57,7 @@ def page(found: Mapping[str, list[float]]) -> str:
             f"{EPOCHS} epochs, {len(SEEDS)} seeds, all in one run.",
             "An element of a set is a chemical one with its fraction.",
             "",
-            "| amounts | R² | standard deviation over seeds | beside raw |",
-            "|---|---|---|---|",
-            *rows,
-            "",
+            markdown.table(["amounts", "R²", "standard deviation over seeds", "beside raw"], rows),
             "`python -m studies.experiments.sets.amounts FOLDER`",
             "",
         ]

@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from janossy.estimators import SetClassifier, SetRegressor
 from janossy.tables import SetTable
+from studies.experiments import markdown
 from studies.experiments.anytime.page import TUNED_ON
 from studies.experiments.anytime.tables import SOURCES, read
 
@@ -64,10 +65,7 @@ def page(rows: dict[str, list[str]]) -> str:
             "quantiles of numbers. Linear learners read pairs and combinations too. With shares there are only these,",
             f"the size, and the sums of numbers. One seed. Of larger tables {MOST_SETS:,} sets were drawn.",
             "",
-            f"| {' | '.join(columns)} |",
-            "|---" * len(columns) + "|",
-            *(f"| {name} | {' | '.join(found)} |" for name, found in rows.items()),
-            "",
+            markdown.table(columns, ([name, *found] for name, found in rows.items())),
             "`python -m studies.experiments.sets.bags FOLDER`",
             "",
         ]

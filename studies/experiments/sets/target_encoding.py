@@ -20,6 +20,7 @@ from janossy.estimators import SetClassifier, SetRegressor
 from janossy.estimators.candidates import TARGETS
 from janossy.estimators.classical import choosing
 from janossy.tables import SetTable, as_sets
+from studies.experiments import markdown
 from studies.experiments.anytime.tables import read
 
 TABLES = ("movies", "spam")
@@ -62,8 +63,8 @@ def baskets(kind: str, num: int, is_class: bool) -> tuple[SetTable, np.ndarray]:
     return as_sets(table), y + 0.5 * source.normal(size=NUM_SETS)
 
 
-def row(name: str, sets: SetTable, y: np.ndarray) -> str:
-    """Returns the line of a table: scores out of fold of each learner, and on the test of both averages."""
+def row(name: str, sets: SetTable, y: np.ndarray) -> list[str]:
+    """Returns the cells of a table's row: scores out of fold of each learner, and on the test of both averages."""
     kind: Any = SetRegressor if y.dtype.kind == "f" else SetClassifier
     test = np.random.default_rng(0).permutation(len(y)) < len(y) // 4
     found, out_of_fold, seconds = [], [], []
@@ -73,11 +74,10 @@ def row(name: str, sets: SetTable, y: np.ndarray) -> str:
         seconds.append(time.process_time() - began)
         found.append(model.score(sets[test], y[test]))
         out_of_fold = [f"{trial.score:.3f}" for trial in model.trials_]
-    cells = [name, f"{len(y):,}", *out_of_fold, *(f"{score:.3f}" for score in found), f"{seconds[1] - seconds[0]:.1f}"]
-    return f"| {' | '.join(cells)} |"
+    return [name, f"{len(y):,}", *out_of_fold, *(f"{score:.3f}" for score in found), f"{seconds[1] - seconds[0]:.1f}"]
 
 
-def page(rows: list[str]) -> str:
+def page(rows: list[list[str]]) -> str:
     """Returns the rows as a page in Markdown."""
     learners = ["linear", "trees", *(f"{each.strategy}, targets" for each in TARGETS)]
     columns = ["target or table", "sets", *learners, "average of bags", "average of all", "more CPU seconds"]
@@ -90,10 +90,7 @@ def page(rows: list[str]) -> str:
             "Columns of any number of categories are encoded here. In `auto`, those with 512 or more are, and columns",
             "of sets with 64 or more.",
             "",
-            f"| {' | '.join(columns)} |",
-            "|---" * len(columns) + "|",
-            *rows,
-            "",
+            markdown.table(columns, rows),
             "Mean and user are generated, with this number of items, or of users. The other names are those of",
             "`studies/experiments/anytime/tables.py`, of which only training parts are read.",
             "",
@@ -115,10 +112,10 @@ def main() -> None:
         for kind, num, is_class in BASKETS:
             name = f"{kind}, {num:,}{', two classes' if is_class else ''}"
             rows.append(row(name, *baskets(kind, num, is_class)))
-            print(rows[-1], flush=True)
+            print(*rows[-1], flush=True)
         for name in TABLES:
             rows.append(row(name, *read(folder, name, "train")))
-            print(rows[-1], flush=True)
+            print(*rows[-1], flush=True)
     Path("docs/results/sets/target_encoding.md").write_text(page(rows), encoding="utf-8")
 
 

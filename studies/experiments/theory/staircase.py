@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy import JanossyNetwork, JanossyPooling, Ragged, TupleProduct, Tuples
+from studies.experiments import markdown
 from studies.experiments.record import Record
 
 COMMAND = "python -m studies.experiments.theory.staircase"
@@ -139,10 +140,8 @@ def cells(seeds: int) -> list[dict]:
 
 def table(records: list[dict]) -> str:
     """Returns mean squared errors as means over seeds (smallest–largest)."""
-    lines = [
-        "| target | sets of | variance | k-ary | (k−1)-ary | its least | ratio | (k−1)-ary, MLP as ρ |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|",
-    ]
+    header = ["target", "sets of", "variance", "k-ary", "(k−1)-ary", "its least", "ratio", "(k−1)-ary, MLP as ρ"]
+    rows = []
     for k in KS:
         for n in dict.fromkeys((k, SIZE)):
 
@@ -152,24 +151,20 @@ def table(records: list[dict]) -> str:
 
             lower = of(k - 1, "linear")
             least = least_error(k, n)
-            lines.append(
-                f"| product of {k} | {n} | {variance(k, n):.3g} | {_range(of(k, 'linear'))} | {_range(lower)} | "
-                f"{least:.3g} | {sum(lower) / len(lower) / least:.3f} | {_range(of(k - 1, 'mlp'))} |"
-            )
-    return "\n".join(lines) + "\n"
+            row = [f"product of {k}", n, f"{variance(k, n):.3g}", _range(of(k, "linear")), _range(lower)]
+            rows.append([*row, f"{least:.3g}", f"{sum(lower) / len(lower) / least:.3f}", _range(of(k - 1, "mlp"))])
+    return markdown.table(header, rows, "|---|" + "---:|" * 7)
 
 
 def alternating_table(records: list[dict]) -> str:
     """Returns the table of the proof's identity on the trained networks."""
-    lines = ["| k | of the product | k-ary | (k−1)-ary |", "|---:|---:|---:|---:|"]
+    rows = []
     for k in KS:
         row = [[c["alternating"] for c in records if (c["k"], c["n"], c["arity"]) == (k, k, a)] for a in (k, k - 1)]
         largest = max(map(abs, row[1]))
-        lines.append(
-            f"| {k} | {(HIGH - LOW) ** k:.0f} | {min(row[0]):.2f} to {max(row[0]):.2f} | "
-            f"{'0' if largest == 0 else f'at most {largest:.0e} in size'} |"
-        )
-    return "\n".join(lines) + "\n"
+        size = "0" if largest == 0 else f"at most {largest:.0e} in size"
+        rows.append([k, f"{(HIGH - LOW) ** k:.0f}", f"{min(row[0]):.2f} to {max(row[0]):.2f}", size])
+    return markdown.table(["k", "of the product", "k-ary", "(k−1)-ary"], rows, "|---:|---:|---:|---:|")
 
 
 def _range(values: list[float]) -> str:

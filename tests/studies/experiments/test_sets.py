@@ -108,6 +108,6 @@ def test_target_encoding_is_compared_on_the_same_sets(monkeypatch):
     assert set(classes) == {"yes", "no"}
     monkeypatch.setattr(target_encoding, "BAGS", ["linear"])
     monkeypatch.setattr(target_encoding, "ENCODED", [{"strategy": "linear", "categories": "targets"}])
-    line = target_encoding.row("baskets", sets, y)
-    assert line.startswith("| baskets | 60 | ") and line.count("|") == 8
-    assert line in target_encoding.page([line])
+    row = target_encoding.row("baskets", sets, y)
+    assert row[:2] == ["baskets", "60"] and len(row) == 7
+    assert f"| {' | '.join(row)} |\n" in target_encoding.page([row])
