@@ -123,7 +123,7 @@ class Facts:
             self._count("code", pc.match_substring_regex(plain, CODE))
         if pc.all(pc.or_(number, missing)).as_py():
             return
-        for name, pattern in {"flag": FLAG, "time": TIME, "iso": ISO, "list": LIST}.items():
+        for name, pattern in {"flag": FLAG, "time": TIME, "iso": ISO}.items():
             self._count(name, pc.match_substring_regex(plain, pattern))
         self._count("zoned", pc.and_(pc.match_substring_regex(plain, ISO), pc.match_substring_regex(plain, ZONED)))
         for name, pattern in {"year first": YEAR_FIRST, "year last": YEAR_LAST}.items():
@@ -134,13 +134,15 @@ class Facts:
             self._count("month first", pc.match_substring_regex(of_dates, MONTH_FIRST))
         for name, (pattern, _) in OTHER_NUMBERS.items():
             self._count(name, pc.match_substring_regex(values, pattern))
-        if spelling.list_separator:
-            self._count("separated", pc.match_substring(values, spelling.list_separator))
+        self._count_lists(values, spelling)
 
     def add_lists(self, values: pa.Array, spelling: Spelling) -> None:
         """Counts the lists of a piece alone, for a column whose other values are text."""
         values = values.drop_null()
         self.num += len(values)
+        self._count_lists(values, spelling)
+
+    def _count_lists(self, values: pa.Array, spelling: Spelling) -> None:
         self._count("list", pc.match_substring_regex(values, LIST))
         if spelling.list_separator:
             self._count("separated", pc.match_substring(values, spelling.list_separator))

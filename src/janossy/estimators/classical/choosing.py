@@ -181,7 +181,7 @@ def _blocks(
             continue
         bag = _bag(seen, [i], values, edges, num_codes, most.cells, scheme=scheme, hashed=most.hashed)
         yield bag
-        is_dense = bool(amounts) and bool((bag(seen) > 0).double().mean() >= DENSE)
+        is_dense = bool(amounts) and _is_dense(seen, bag)
         for j in amounts:
             yield _as(bag, "amount", j)
         for j in range(num_numbers if few else 0):
@@ -289,9 +289,21 @@ def _as(bag: CellCounts, scheme: str, amount: int | None) -> CellCounts:
 def _means(seen: SortedSets, bag: CellCounts, number: int) -> CellCounts:
     """Returns the means of a column of numbers by cell. A cell that is absent from a set has its mean over all sets."""
     means = _as(bag, "mean", number)
-    means.absent.fill_(torch.nan)
-    means.absent.copy_(means(seen).nanmean(0).nan_to_num())
+    places, kept = means.features_of(seen)
+    of_elements, where = seen.numbers[kept, number].numpy(), (seen.owners[kept].numpy(), places[kept].numpy())
+    shape = len(seen), means.out_features
+    sums, sizes = (csr_matrix((each, where), shape) for each in (of_elements, np.ones(len(of_elements))))
+    totals = np.bincount(sums.indices, weights=sums.data / sizes.data, minlength=means.out_features)
+    num_sets = np.bincount(sums.indices, minlength=means.out_features)
+    means.absent.copy_(torch.from_numpy(totals / np.maximum(num_sets, 1)))
     return means
+
+
+def _is_dense(seen: SortedSets, bag: CellCounts) -> bool:
+    """Returns True if a set holds ``DENSE`` of the bag's cells or more on average."""
+    places, kept = bag.features_of(seen)
+    held = _occurrences(seen, places.where(kept, -1), bag.out_features)
+    return bool(0 < DENSE * len(seen) * bag.out_features <= held.nnz)
 
 
 def _pairs(seen: SortedSets, bag: CellCounts, most: int) -> Iterator[CellPairs]:

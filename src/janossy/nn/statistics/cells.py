@@ -98,12 +98,18 @@ class CellCounts(nn.Module):
         places = torch.searchsorted(self.cells, numbers).clamp_max(max(0, self.num_cells - 1))
         return places, self.cells[places] == numbers if self.num_cells else torch.zeros_like(numbers, dtype=torch.bool)
 
-    def forward(self, sets: SortedSets) -> Tensor:
-        numbers, width = self.numbers_of(sets), self.out_features
+    def features_of(self, sets: SortedSets) -> tuple[Tensor, Tensor]:
+        """Returns the feature that each element counts for, (N,), and True where there is one."""
+        numbers = self.numbers_of(sets)
         places, kept = self.places_of(numbers)
         if self.num_hashed:
             hashed = self.num_cells + ((numbers * MULTIPLIER) >> 33) % self.num_hashed
             places, kept = places.where(kept, hashed), kept | self._is_known(sets)
+        return places, kept
+
+    def forward(self, sets: SortedSets) -> Tensor:
+        width = self.out_features
+        places, kept = self.features_of(sets)
         weights = self._amounts(sets)
         flat = (sets.owners * width + places)[kept]
         nothing = torch.zeros(len(sets) * width, dtype=torch.float64, device=flat.device)
