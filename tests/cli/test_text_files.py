@@ -20,7 +20,7 @@ from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import Dialect
 from janossy.cli.workflow.reading import read_tables
 from janossy.cli.workflow.recipe import Read, Recipe, sets_to_fit, sets_to_predict
-from janossy.cli.workflow.text_types import Spelling, roles_of
+from janossy.cli.workflow.text_types import MARKS, Spelling, roles_of
 from janossy.tables import TableEncoder, as_sets
 from tests.cli.commands import FIT, janossy, orders, write
 from tests.tables.forms import values_of
@@ -227,7 +227,10 @@ def test_numbers_of_other_conventions():
         ("$5 €6 7%", "looks like per cent or currencies"),
         ("01/02/2024 03/04/2024", "looks like dates whose day and month cannot be told apart"),
         ("1|2 3|4 5|6", "looks like lists, and is taken as text: --list-separator"),
-        ("DE NA FR", "holds words such as NA or null (1), taken as values"),
+        ("DE NA FR", "holds words such as NA, null or ? (1), taken as values"),
+        ("5EUR 6EUR 7.5EUR", "looks like per cent or currencies"),
+        ("1.5k 2k 3M", "looks like numbers with signs or units beside them"),
+        ("Jan-2024 Feb-2024 Sept-2023", "looks like dates in words"),
     ):
         found = read(f"x {values}", f"z {values}")
         assert found.sets.elements["x"].kind == "categorical", values
@@ -242,11 +245,25 @@ def test_numbers_of_other_conventions():
         "31/01/2024 01/02/2024",
         "31.1.2024 1.2.2024",
         "2024/01/31 2024/2/1",
+        "2024-01-31 2024-2-1",
     ],
 )
 def test_dates_of_common_forms(dates):
     kind, values = taken(dates)
     assert kind == "date" and [str(day)[:10] for day in values] == ["2024-01-31", "2024-02-01"]
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_marks_of_missing_values_among_numbers_are_missing_with_a_note(mark):
+    found = read(f"x 1 {mark} 2.5", f"c a {mark} b")
+    assert values_of(found.sets.elements["x"]) == [1, None, 2.5]
+    assert values_of(found.sets.elements["c"]) == ["a", mark, "b"]
+    assert "column 'x' holds ? or - or -- or . (1), taken as missing." in found.notes
+
+
+def test_blank_cells_among_numbers_are_missing():
+    file = text_file("t.csv", "id,x,y", "1,1,3", "2,  ,4", "3,2,5")
+    assert values_of(sets_to_fit([file], Recipe(("id",))).sets.elements["x"]) == [1, None, 2]
 
 
 def test_times_and_zones():
@@ -482,6 +499,16 @@ def test_options_of_csv_files_and_names_with_commas(janossy):
     assert janossy("predict", "model", "orders.csv", "--decimal", ",", "--out", "p.csv")[0] == 0
     code, _, err = janossy("predict", "model", "orders.csv", "--out", "q.csv")
     assert code == 2 and "--decimal , reads a CSV file of such numbers" in err
+    pd.DataFrame(columns).to_parquet("orders.parquet")
+    for option, value in (("--decimal", ","), ("--list-separator", ";"), ("--encoding", "latin-1"), ("--sheet", "a")):
+        code, _, err = janossy("predict", "model", "orders.parquet", option, value, "--out", "q.csv")
+        assert code == 2 and f"{option} is for" in err and "orders.parquet" in err and not Path("q.csv").exists()
+    code, _, err = janossy("predict", "model", "orders.csv", "--sheet", "a", "--out", "q.csv")
+    assert code == 2 and "--sheet is for Excel workbooks; got orders.csv" in err
+    empty = {**columns, "price": [None] * len(columns["price"])}
+    pd.DataFrame(empty).to_csv("empty.csv", index=False, sep=";", encoding="latin-1")
+    code, out, _ = janossy("predict", "model", "empty.csv", "--encoding", "latin-1", "--out", "e.csv")
+    assert code == 0 and "column 'price' is empty in these tables: predictions are made without it." in out
     for option, value in (("--decimal", "x"), ("--thousands", "."), ("--delimiter", "ab"), ("--encoding", "martian")):
         code, _, err = janossy(*FIT, option, value, "--out", "other")
         assert code == 2 and f"{option} expects" in err

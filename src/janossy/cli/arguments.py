@@ -94,6 +94,10 @@ ListSeparator = Annotated[
 ]
 
 
+TYPED = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
+"""The endings of files whose columns have types."""
+
+
 def dialect(
     decimal: str,
     thousands: str,
@@ -102,8 +106,26 @@ def dialect(
     encoding: str | None,
     list_separator: str,
     sheet: str | None,
+    files: Sequence[Path | str],
 ) -> "Dialect":
-    """Returns the dialect of CSV files. Raises: BadArgument for marks or an encoding that do not exist."""
+    """Returns the dialect of CSV files.
+
+    Raises: BadArgument for marks or an encoding that do not exist, and for options that none of these files needs.
+    """
+    given = {
+        "--decimal": decimal != ".",
+        "--thousands": bool(thousands),
+        "--delimiter": delimiter is not None,
+        "--null-values": bool(null_values),
+        "--encoding": encoding is not None,
+        "--list-separator": bool(list_separator),
+        "--sheet": sheet is not None,
+    }
+    needless = next((option for option, is_given in given.items() if is_given), None)
+    if needless and all(str(file).lower().endswith(TYPED) for file in files):
+        raise BadArgument(
+            f"{needless} is for files whose values are text; got {files[0]}, whose columns have types. Leave it out."
+        )
     if delimiter in ("tab", "\\t"):
         delimiter = "\t"
     if decimal not in (".", ","):

@@ -82,6 +82,6 @@ def group(
     with loading():
         from janossy.cli.workflow.grouping import group
 
-    how = dialect(decimal, thousands, delimiter, null_values, encoding, "", sheet)
+    how = dialect(decimal, thousands, delimiter, null_values, encoding, "", sheet, tables)
     num_sets = group(tables, ids, of_sets, out, memory, how, print)
     print(f"wrote {out}: {num_sets:,} sets")

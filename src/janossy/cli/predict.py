@@ -125,5 +125,5 @@ def predict(
         load_torch()
         from janossy.cli.workflow.predicting import predict
 
-    how = dialect(decimal, thousands, delimiter, null_values, encoding, list_separator, sheet)
+    how = dialect(decimal, thousands, delimiter, null_values, encoding, list_separator, sheet, files)
     predict(model, files, out, ids, num_permutations, how, mark_far)

@@ -104,7 +104,7 @@ class TableEncoder:
             if name not in self._warned:
                 warn(
                     f"column {name!r} holds values that are new since training ({num:,}): they are encoded as unknown, "
-                    "and Encoded.unseen counts them.",
+                    "and so are missing values, if training had none. Encoded.unseen counts them.",
                     stacklevel=2,
                 )
         self._warned |= unseen.keys()

@@ -21,6 +21,7 @@ from janossy.estimators.predictor import AnyPredictor, ClassPredictor
 from janossy.estimators.saved_predictor import read_predictor
 from janossy.files.atomic import beside
 from janossy.saving import SavedModelError
+from janossy.tables import SetTable
 
 
 def load_model(folder: Path) -> AnyPredictor:
@@ -67,7 +68,7 @@ def predict(
                 columns = columns.append_column("far_values", pa.array(model.far_values(read.sets)))
         except ValueError as error:
             raise BadArgument(f"{', '.join(map(str, files))}: {in_options(error)}") from error
-    for note in read.notes:
+    for note in (*read.notes, *_empty_columns(model, read.sets)):
         say(console, note, style="yellow")
     ids = read.ids if read.ids.num_columns else pa.table({"set": np.arange(len(read.sets))})
     table = pa.Table.from_arrays([*ids.columns, *columns.columns], schema=beside_ids(ids.schema, columns.schema))
@@ -87,6 +88,15 @@ def predict(
             of = f", of the {len(predicted):,} sets of {len(read.sets):,} that have a target"
         compared = _compared(read.targets, predicted, model, recipe)
         say(console, f"compared with the column{several} {names}: {compared}{of}")
+
+
+def _empty_columns(model: AnyPredictor, sets: SetTable) -> list[str]:
+    """Returns a line for each column that has no value at all, though training had some."""
+    of_both = ((model.encoder.elements, sets.elements), (model.encoder.context, sets.context))
+    names = [code.name for codes, columns in of_both for code in codes if columns[code.name].missing().all()]
+    return [
+        f"column {name!r} is empty in these tables: predictions are made without it." for name in names if len(sets)
+    ]
 
 
 def _are_text(model: AnyPredictor) -> bool:

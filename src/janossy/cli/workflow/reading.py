@@ -86,6 +86,8 @@ def read_tables(files: Sequence[File], roles: Mapping[str, Role] | None = None, 
     roles = roles or {}
     if len({file.resolve() if isinstance(file, Path) else file for file in files}) < len(files):
         raise BadArgument(f"expected tables in different files; got {', '.join(map(str, files))}.")
+    if dialect.sheet is not None and not any(map(_has_sheets, files)):
+        raise BadArgument(f"--sheet is for Excel workbooks; got {files[0]}. Leave it out.")
     read = [_read_stored(file, dialect) if isinstance(file, str) else _read(file, dialect) for file in files]
     tables, notes = [table for table, _ in read], []
     for number, table in enumerate(tables):
@@ -124,6 +126,10 @@ def read_tables(files: Sequence[File], roles: Mapping[str, Role] | None = None, 
         raise _differing(files, tables) from None
     ends = np.cumsum([len(table) for table in tables])
     return TableRows(table, tuple(files), ends, taken, tuple(notes))
+
+
+def _has_sheets(file: File) -> bool:
+    return str(file).lower().endswith(WORKBOOKS) or (isinstance(file, Path) and is_workbook(file))
 
 
 def ending_of(file: Path) -> str:

@@ -4,16 +4,19 @@ import ast
 import json
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+MARKS = ("?", "-", "--", ".")
+"""Marks of a missing value in tables that people type. A note says that they are taken as missing."""
+
 MISSING = (
     *("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "N/A", "NA", "NULL"),
-    *("NaN", "None", "n/a", "nan", "null"),
+    *("NaN", "None", "n/a", "nan", "null", "", *MARKS),
 )
 """Words for a missing value among numbers, booleans and dates. In a column of text each is a value."""
 
@@ -30,7 +33,7 @@ TIME = r"^\d{1,2}:\d{2}(:\d{2}(\.\d{1,9})?)?$"
 CLOCK = r"([ T]\d{1,2}:\d{2}(:\d{2}(\.\d{1,9})?)?)?"
 ISO = rf"^\d{{4}}-\d{{2}}-\d{{2}}{CLOCK}(Z|[+-]\d{{2}}:?\d{{2}})?$"
 ZONED = r"(Z|[+-]\d{2}:?\d{2})$"
-YEAR_FIRST = rf"^\d{{4}}[/.]\d{{1,2}}[/.]\d{{1,2}}{CLOCK}$"
+YEAR_FIRST = rf"^\d{{4}}[/.-]\d{{1,2}}[/.-]\d{{1,2}}{CLOCK}$"
 YEAR_LAST = rf"^\d{{1,2}}[/.-]\d{{1,2}}[/.-]\d{{4}}{CLOCK}$"
 DAY_FIRST = r"^(1[3-9]|2\d|3[01])[/.-]|^\d{1,2}[.]"
 MONTH_FIRST = r"^\d{1,2}[/-](1[3-9]|2\d|3[01])[/-]"
@@ -43,7 +46,7 @@ OTHER_NUMBERS = {
     "apostrophes between thousands": (r"^[+-]?\d{1,3}('\d{3})+(\.\d+)?$", '--thousands "\'"'),
     "spaces between thousands": ("^[+-]?\\d{1,3}([ \u00a0\u202f]\\d{3})+([.,]\\d+)?$", "--thousands ' '"),
     "per cent or currencies": (
-        r"^[+-]?([A-Z]{0,3}[$€£¥₹]|[A-Z]{3} )\s?[+-]?[\d.,]+$|^[+-]?[\d.,]+\s?([%$€£¥₹]| [A-Z]{3})$",
+        r"^[+-]?([A-Z]{0,3}[$€£¥₹]|[A-Z]{3} )\s?[+-]?[\d.,]+$|^[+-]?[\d.,]+\s?([%$€£¥₹]|[A-Z]{3})$",
         "numbers without them",
     ),
     "lists": (
@@ -51,11 +54,13 @@ OTHER_NUMBERS = {
         "--list-separator",
     ),
     "numbers with signs or units beside them": (
-        r"^[(<>≤≥~±−–]\s?\d[\d.,]*\)?$|^[+-]?\d[\d.,]*(\s[a-zA-Zµ°/²³]{1,6}|[µ°])$|^[+-]?\d+(\.\d+)?$",
+        r"^[(<>≤≥~±−–]\s?\d[\d.,]*\)?$|^[+-]?\d+(\.\d+)?$"
+        r"|^[+-]?\d[\d.,]*(\s[a-zA-Zµ°/²³]{1,6}|[µ°]|[kKM]|bn|[munµk]?[gms]|[cd]m|min|h|[kM]?W|[kMGT]B)$",
         "numbers without them",
     ),
     "dates in words, or with years of two digits": (
         r"^(\pL{3,9}\.?,? )?\d{1,2}[ ./-]\pL{3,9}\.?,?[ ./-]\d{2,4}\b|^[A-Z][a-z]{2,8}\.? \d{1,2},? \d{4}\b"
+        r"|^(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?,?[ -]\d{4}$"
         r"|^\d{1,2}[/.-]\d{1,2}[/.-]\d{2}$|\d{1,2}:\d{2}(:\d{2})? ?[AaPp]\.?[Mm]\.?$",
         "dates as 2024-01-31",
     ),
@@ -115,6 +120,7 @@ class Facts:
         plain = spelling.plain(values)
         missing = pc.is_in(plain, pa.array(MISSING, plain.type))
         self._count("missing", missing)
+        self._count("mark", pc.is_in(plain, pa.array(MARKS, plain.type)))
         number = pc.match_substring_regex(plain, NUMBER)
         self._count("number", number)
         self._count("whole", pc.match_substring_regex(values, WHOLE))
@@ -172,6 +178,13 @@ class Taken:
 
 def taken_as_type(facts: Facts, role: Role) -> Taken:
     """Returns the type of a column. Codes stay text unless the role or all values are numbers."""
+    taken = _taken(facts, role)
+    if (num := facts.counts.get("mark", 0)) and taken.kind not in ("text", "mostly numbers") and not taken.note:
+        return replace(taken, note=f"holds {' or '.join(MARKS)} ({num:,}), taken as missing")
+    return taken
+
+
+def _taken(facts: Facts, role: Role) -> Taken:
     counts = facts.counts
     if role in OF_ELEMENTS and facts.all("list"):
         return Taken("list", "lists")
@@ -225,12 +238,12 @@ def look_of_text(facts: Facts) -> str:
 def _note(facts: Facts) -> str:
     """Returns a note on values that are read as text but look like something else."""
     if facts.share("list") >= MOSTLY:
-        return "looks like lists, but for some values: taken as text"
+        return f"looks like lists{'' if facts.all('list') else ', but for some values'}: taken as text"
     for name, (_, remedy) in OTHER_NUMBERS.items():
         if facts.share(name) > 0 and facts.share(name) + facts.share("number") >= MOSTLY:
             return f"looks like {name}, and is taken as text: {remedy} would read it"
     if 0 < facts.counts.get("missing", 0) < facts.num:
-        return f"holds words such as NA or null ({facts.counts['missing']:,}), taken as values: --null-values NA"
+        return f"holds words such as NA, null or ? ({facts.counts['missing']:,}), taken as values: --null-values NA"
     return ""
 
 
@@ -264,7 +277,7 @@ def cast(values: pa.Array, kind: str, spelling: Spelling) -> pa.Array:
             .cast(pa.time64("ns"))
         )
     if kind == "year first":
-        plain = pc.replace_substring_regex(plain, r"^(\d{4})[/.](\d{1,2})[/.](\d{1,2})", r"\1-\2-\3")
+        plain = pc.replace_substring_regex(plain, r"^(\d{4})[/.-](\d{1,2})[/.-](\d{1,2})", r"\1-\2-\3")
     if kind == "day first":
         plain = pc.replace_substring_regex(plain, r"^(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})", r"\3-\2-\1")
     if kind == "month first":

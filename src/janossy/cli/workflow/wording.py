@@ -34,6 +34,7 @@ WHOLE = {
     r"(\d+) (sample|feature)\(s\)": r"\1",
     r"(SetClassifier|SetRegressor|SetStream|SetPredictor|SetEstimator|as_sets|TableEncoder) expects": "expected",
     r"SetRegressor takes": "--task regression takes",
+    r" Encoded\.unseen counts them\.": "",
     r"\bset_columns and y\b": "--set-columns and --target",
 }
 """Regular expressions of phrases, with the phrases of the commands."""
