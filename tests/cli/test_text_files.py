@@ -227,7 +227,7 @@ def test_numbers_of_other_conventions():
         ("$5 €6 7%", "looks like per cent or currencies"),
         ("01/02/2024 03/04/2024", "looks like dates whose day and month cannot be told apart"),
         ("1|2 3|4 5|6", "looks like lists, and is taken as text: --list-separator"),
-        ("DE NA FR", "holds words such as NA, null or ? (1), taken as values"),
+        ("DE NA FR", "holds words or marks such as NA, ? or - (1), taken as values"),
         ("5EUR 6EUR 7.5EUR", "looks like per cent or currencies"),
         ("1.5k 2k 3M", "looks like numbers with signs or units beside them"),
         ("Jan-2024 Feb-2024 Sept-2023", "looks like dates in words"),

@@ -212,7 +212,8 @@ def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskNam
         raise BadArgument(f"{files}: the target {names[0]!r} holds dates. Convert them to numbers, such as days.")
     if task == "regression" and targets.dtype.kind not in "iufb":
         raise BadArgument(
-            f"{files}: the target {names[0]!r} is text, which a regression cannot predict. Leave --task out."
+            f"{files}: the target {names[0]!r} is text, which a regression cannot predict. Write numbers alone. Or "
+            "leave --task out, for classes."
         )
     piece = "" if read.stream is None else f"{len(read.stream):,} sets, of which the first "
     say(console, f"{files}: {piece}{sizes_of(read.sets)}")

@@ -97,7 +97,7 @@ def sets_to_fit(
     if len(recipe.targets) > 1 and not classes:
         check_numbers(rows, recipe.targets)
     anything = (*recipe.categorical, *recipe.drop, *recipe.ids, *(recipe.target if classes else ()))
-    check_values(rows, (*recipe.numeric, *recipe.weight), (*anything, *recipe.groups), recipe.targets)
+    check_values(rows, recipe.numeric, (*anything, *recipe.groups), recipe.targets, recipe.weight)
     notes = list(rows.notes)
     used = {*recipe.ids, *recipe.beside, *recipe.drop}
     counting = id_like(
@@ -149,7 +149,7 @@ def _as_numbers(rows: TableRows, recipe: Recipe, targets: np.ndarray) -> np.ndar
     except ValueError as error:
         raise BadArgument(
             f"{rows.files[0]}: the target {recipe.target[0]!r} is text, which a regression cannot predict ({error}). "
-            "Leave --task out."
+            "Write numbers alone. Or leave --task out, for classes."
         ) from None
 
 

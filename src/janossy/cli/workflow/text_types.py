@@ -243,7 +243,9 @@ def _note(facts: Facts) -> str:
         if facts.share(name) > 0 and facts.share(name) + facts.share("number") >= MOSTLY:
             return f"looks like {name}, and is taken as text: {remedy} would read it"
     if 0 < facts.counts.get("missing", 0) < facts.num:
-        return f"holds words such as NA, null or ? ({facts.counts['missing']:,}), taken as values: --null-values NA"
+        return (
+            f"holds words or marks such as NA, ? or - ({facts.counts['missing']:,}), taken as values: --null-values NA"
+        )
     return ""
 
 

@@ -35,6 +35,7 @@ def check_values(
     numeric: Collection[str],
     anything: Collection[str],
     targets: Collection[str] = (),
+    weights: Collection[str] = (),
     of_model: bool = False,
 ) -> None:
     """Refuses infinity among numbers, and text in a column that is numeric or mostly numbers.
@@ -43,6 +44,7 @@ def check_values(
         numeric: columns that must hold numbers.
         anything: columns that may hold any value.
         targets: columns for which errors advise another remedy.
+        weights: columns that must hold numbers, and that no option makes names of.
         of_model: True if a model determines the numeric columns, so that no option overrules them.
 
     Raises: BadArgument, naming the file, the column and the row.
@@ -59,8 +61,11 @@ def check_values(
                     )
             if is_text(values.type):
                 option = "--task classification" if name in targets else f"--categorical {leaf}"
-                remedy = "the model was trained on numbers" if of_model else f"{option} takes all values as names"
-                _check_words(rows, leaf, values, row_of, leaf in numeric or name in numeric, remedy)
+                remedy = f"; {option} takes all values as names"
+                if of_model or name in weights:
+                    remedy = "; the model was trained on numbers" if of_model else ""
+                must = {leaf, name} & {*numeric, *weights}
+                _check_words(rows, leaf, values, row_of, bool(must), remedy)
 
 
 def check_numbers(rows: TableRows, targets: Collection[str]) -> None:
@@ -108,7 +113,7 @@ def _check_words(rows: TableRows, name: str, values: pa.Array, row_of: np.ndarra
     asked = "is numeric" if numeric else f"holds numbers in {share:.1%} of its rows"
     raise BadArgument(
         f"{rows.place(row_of[wrong])}: column {name!r} {asked}, but here the text {words[places[wrong]]!r:.60}. "
-        f"Correct it, or leave it empty; {remedy}{_option(words)}."
+        f"Correct it, or leave it empty{remedy}{_option(words)}."
     )
 
 
