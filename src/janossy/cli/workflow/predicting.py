@@ -91,11 +91,13 @@ def predict(
 
 
 def _empty_columns(model: AnyPredictor, sets: SetTable) -> list[str]:
-    """Returns a line for each column that has no value at all, though training had some."""
+    """Returns a line for each column that has rows, but no value in any."""
     of_both = ((model.encoder.elements, sets.elements), (model.encoder.context, sets.context))
-    names = [code.name for codes, columns in of_both for code in codes if columns[code.name].missing().all()]
+    named = {code.name: columns[code.name].missing() for codes, columns in of_both for code in codes}
     return [
-        f"column {name!r} is empty in these tables: predictions are made without it." for name in names if len(sets)
+        f"column {name!r} is empty in these tables: predictions are made without it."
+        for name, missing in named.items()
+        if len(missing) and missing.all()
     ]
 
 

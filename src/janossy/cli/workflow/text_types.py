@@ -179,7 +179,8 @@ class Taken:
 def taken_as_type(facts: Facts, role: Role) -> Taken:
     """Returns the type of a column. Codes stay text unless the role or all values are numbers."""
     taken = _taken(facts, role)
-    if (num := facts.counts.get("mark", 0)) and taken.kind not in ("text", "mostly numbers") and not taken.note:
+    as_they_are = ("text", "mostly numbers", "separated")
+    if (num := facts.counts.get("mark", 0)) and taken.kind not in as_they_are and not taken.note:
         return replace(taken, note=f"holds {' or '.join(MARKS)} ({num:,}), taken as missing")
     return taken
 
