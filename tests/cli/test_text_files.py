@@ -505,6 +505,8 @@ def test_options_of_csv_files_and_names_with_commas(janossy):
         assert code == 2 and f"{option} is for" in err and "orders.parquet" in err and not Path("q.csv").exists()
     code, _, err = janossy("predict", "model", "orders.csv", "--sheet", "a", "--out", "q.csv")
     assert code == 2 and "--sheet is for Excel workbooks; got orders.csv" in err
+    code, _, err = janossy("group", "orders.csv", "--set-id", "order", "--sheet", "a", "--out", "q.parquet")
+    assert code == 2 and "--sheet is for Excel workbooks; got orders.csv" in err
     empty = {**columns, "price": [None] * len(columns["price"])}
     pd.DataFrame(empty).to_csv("empty.csv", index=False, sep=";", encoding="latin-1")
     code, out, _ = janossy("predict", "model", "empty.csv", "--encoding", "latin-1", "--out", "e.csv")

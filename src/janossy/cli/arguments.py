@@ -94,10 +94,6 @@ ListSeparator = Annotated[
 ]
 
 
-TYPED = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
-"""The endings of files whose columns have types."""
-
-
 def dialect(
     decimal: str,
     thousands: str,
@@ -112,20 +108,6 @@ def dialect(
 
     Raises: BadArgument for marks or an encoding that do not exist, and for options that none of these files needs.
     """
-    given = {
-        "--decimal": decimal != ".",
-        "--thousands": bool(thousands),
-        "--delimiter": delimiter is not None,
-        "--null-values": bool(null_values),
-        "--encoding": encoding is not None,
-        "--list-separator": bool(list_separator),
-        "--sheet": sheet is not None,
-    }
-    needless = next((option for option, is_given in given.items() if is_given), None)
-    if needless and all(str(file).lower().endswith(TYPED) for file in files):
-        raise BadArgument(
-            f"{needless} is for files whose values are text; got {files[0]}, whose columns have types. Leave it out."
-        )
     if delimiter in ("tab", "\\t"):
         delimiter = "\t"
     if decimal not in (".", ","):
@@ -140,8 +122,22 @@ def dialect(
         except LookupError:
             raise BadArgument(f"--encoding expects a name such as latin-1 or cp1252; got {encoding!r}.") from None
     from janossy.cli.workflow.delimited import Dialect
+    from janossy.cli.workflow.reading import TYPED
     from janossy.cli.workflow.text_types import Spelling
 
+    given = {
+        "--decimal": decimal != ".",
+        "--thousands": thousands,
+        "--delimiter": delimiter,
+        "--null-values": null_values,
+        "--encoding": encoding,
+        "--list-separator": list_separator,
+    }
+    needless = next((option for option, value in given.items() if value), None)
+    if needless and all(str(file).lower().endswith(TYPED) for file in files):
+        raise BadArgument(
+            f"{needless} is for files whose values are text; got {files[0]}, whose columns have types. Leave it out."
+        )
     return Dialect(Spelling(decimal, thousands, names(null_values), list_separator), delimiter, encoding, sheet)
 
 

@@ -26,7 +26,7 @@ from janossy.cli.workflow.describing import describe, sizes_of
 from janossy.cli.workflow.display import FitDisplay, duration, say, screen, show_columns, warnings_said
 from janossy.cli.workflow.evaluation import Estimator, evaluate
 from janossy.cli.workflow.reading import File
-from janossy.cli.workflow.recipe import Read, sets_to_fit, stream_to_fit
+from janossy.cli.workflow.recipe import Read, no_regression, sets_to_fit, stream_to_fit
 from janossy.cli.workflow.record import NAME, Recipe, Record, TaskName, in_words
 from janossy.cli.workflow.scoring import scores
 from janossy.cli.workflow.values import is_text, taken_as
@@ -211,10 +211,7 @@ def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskNam
     if targets.dtype.kind == "M":
         raise BadArgument(f"{files}: the target {names[0]!r} holds dates. Convert them to numbers, such as days.")
     if task == "regression" and targets.dtype.kind not in "iufb":
-        raise BadArgument(
-            f"{files}: the target {names[0]!r} is text, which a regression cannot predict. Write numbers alone. Or "
-            "leave --task out, for classes."
-        )
+        raise no_regression(files, names[0])
     piece = "" if read.stream is None else f"{len(read.stream):,} sets, of which the first "
     say(console, f"{files}: {piece}{sizes_of(read.sets)}")
     show_columns(console, list(describe(read.sets, read.reasons)))

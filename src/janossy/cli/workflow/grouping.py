@@ -15,7 +15,7 @@ from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect, interruptible, open_csv
 from janossy.cli.workflow.excel import ENDINGS as WORKBOOKS
 from janossy.cli.workflow.local_copies import local_copy
-from janossy.cli.workflow.reading import LINES, read_tables
+from janossy.cli.workflow.reading import IPC, LINES, check_sheet, read_tables
 from janossy.cli.workflow.text_types import Role
 from janossy.cli.workflow.wording import in_options
 from janossy.files.atomic import beside
@@ -30,7 +30,7 @@ try:
 except ImportError as error:
     raise ImportError("janossy group needs duckdb: pip install 'janossy[cli]'", name="duckdb") from error
 
-READ = {**FORMATS, ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc"}
+READ = FORMATS | dict.fromkeys(IPC, "ipc")
 CSV = {inner + ending: "csv" for inner in (".csv", ".tsv") for ending in ("", *COMPRESSED)}
 WHOLE = dict.fromkeys((*WORKBOOKS, *(inner + ending for inner in LINES for ending in ("", *COMPRESSED))), "whole")
 """The formats by the endings of names: of files that are read piece by piece, and of files that are read whole."""
@@ -108,6 +108,7 @@ def _open(
                     if store is None
                     else kept.enter_context(local_copy(store, file, f"{path.split('://')[0]}://{file}"))
                 )
+    check_sheet([*copied, *others], dialect)
     if not copied:
         return open_files(others, READ)
     if len({file.resolve() for file in copied}) < len(copied):

@@ -19,7 +19,7 @@ from janossy.cli.workflow.excel import as_text, is_workbook, read_sheet
 from janossy.cli.workflow.local_copies import local_copy
 from janossy.cli.workflow.text_types import AS_TEXT, Facts, Role, Spelling, Taken, cast, look_of_text, taken_as_type
 from janossy.tables.arrow import index_columns, is_text, one_chunk, without_views
-from janossy.tables.paths import COMPRESSED, stored_files
+from janossy.tables.paths import COMPRESSED, FORMATS, stored_files
 
 File = Path | str
 """A local file, or the address of one in a store."""
@@ -29,7 +29,11 @@ PARQUET, ARROW, ZIP = b"PAR1", b"ARROW1", b"PK\x03\x04"
 
 CSV = (".csv", ".tsv", ".tab", ".txt")
 LINES = (".jsonl", ".ndjson")
-ENDINGS = (".parquet", ".pq", *CSV, *LINES, ".arrow", ".feather", ".ipc", *WORKBOOKS)
+IPC = (".arrow", ".feather", ".ipc")
+TYPED = (*FORMATS, *IPC)
+"""Endings of files whose columns have types."""
+
+ENDINGS = (*FORMATS, *CSV, *LINES, *IPC, *WORKBOOKS)
 
 
 SHEETS = (".xls", ".xlsb", ".ods")
@@ -86,8 +90,7 @@ def read_tables(files: Sequence[File], roles: Mapping[str, Role] | None = None, 
     roles = roles or {}
     if len({file.resolve() if isinstance(file, Path) else file for file in files}) < len(files):
         raise BadArgument(f"expected tables in different files; got {', '.join(map(str, files))}.")
-    if dialect.sheet is not None and not any(map(_has_sheets, files)):
-        raise BadArgument(f"--sheet is for Excel workbooks; got {files[0]}. Leave it out.")
+    check_sheet(files, dialect)
     read = [_read_stored(file, dialect) if isinstance(file, str) else _read(file, dialect) for file in files]
     tables, notes = [table for table, _ in read], []
     for number, table in enumerate(tables):
@@ -126,6 +129,12 @@ def read_tables(files: Sequence[File], roles: Mapping[str, Role] | None = None, 
         raise _differing(files, tables) from None
     ends = np.cumsum([len(table) for table in tables])
     return TableRows(table, tuple(files), ends, taken, tuple(notes))
+
+
+def check_sheet(files: Sequence[File], dialect: Dialect) -> None:
+    """Raises a BadArgument if a sheet is named and none of these files is a workbook."""
+    if dialect.sheet is not None and not any(map(_has_sheets, files)):
+        raise BadArgument(f"--sheet is for Excel workbooks; got {files[0]}. Leave it out.")
 
 
 def _has_sheets(file: File) -> bool:
@@ -175,7 +184,7 @@ def _read(file: Path, dialect: Dialect) -> tuple[pa.Table, bool]:
     if not start:
         raise BadArgument(f"{file} is empty.")
     try:
-        if start.startswith(PARQUET) or ending in (".parquet", ".pq"):
+        if start.startswith(PARQUET) or ending in FORMATS:
             return _validated(_parquet(file)), False
         if start == ARROW or ending not in (*CSV, *LINES, *WORKBOOKS):
             return _validated(_arrow(file, start == ARROW)), False

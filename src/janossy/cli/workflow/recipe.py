@@ -147,10 +147,15 @@ def _as_numbers(rows: TableRows, recipe: Recipe, targets: np.ndarray) -> np.ndar
     try:
         return targets.astype(np.float64)
     except ValueError as error:
-        raise BadArgument(
-            f"{rows.files[0]}: the target {recipe.target[0]!r} is text, which a regression cannot predict ({error}). "
-            "Write numbers alone. Or leave --task out, for classes."
-        ) from None
+        raise no_regression(str(rows.files[0]), recipe.target[0], f" ({error})") from None
+
+
+def no_regression(files: str, target: str, reason: str = "") -> BadArgument:
+    """Returns the error for a regression on a target of text."""
+    return BadArgument(
+        f"{files}: the target {target!r} is text, which a regression cannot predict{reason}. Write numbers alone. Or "
+        "leave --task out, for classes."
+    )
 
 
 def _with_targets(rows: TableRows, recipe: Recipe) -> tuple[TableRows, int]:

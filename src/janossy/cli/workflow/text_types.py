@@ -120,7 +120,7 @@ class Facts:
         plain = spelling.plain(values)
         missing = pc.is_in(plain, pa.array(MISSING, plain.type))
         self._count("missing", missing)
-        self._count("mark", pc.is_in(plain, pa.array(MARKS, plain.type)))
+        self._count("mark", pc.is_in(plain.filter(missing), pa.array(MARKS, plain.type)))
         number = pc.match_substring_regex(plain, NUMBER)
         self._count("number", number)
         self._count("whole", pc.match_substring_regex(values, WHOLE))

@@ -62,10 +62,11 @@ def check_values(
             if is_text(values.type):
                 option = "--task classification" if name in targets else f"--categorical {leaf}"
                 remedy = f"; {option} takes all values as names"
-                if of_model or name in weights:
-                    remedy = "; the model was trained on numbers" if of_model else ""
-                must = {leaf, name} & {*numeric, *weights}
-                _check_words(rows, leaf, values, row_of, bool(must), remedy)
+                if of_model:
+                    remedy = "; the model was trained on numbers"
+                elif name in weights:
+                    remedy = ""
+                _check_words(rows, leaf, values, row_of, bool({leaf, name} & {*numeric, *weights}), remedy)
 
 
 def check_numbers(rows: TableRows, targets: Collection[str]) -> None:
