@@ -81,8 +81,10 @@ def test_groups_and_weights(janossy, stream):
         (("--numeric", "item", "--categorical", "item"), "--numeric and --categorical both name 'item'"),
         (("--groups", "shop"), "has no column 'shop'"),
         (("--groups", "hour", "--weight", "hour"), "--weight and --groups both name 'hour'"),
+        (("--decimal", ","), "--decimal has no effect with --stream"),
+        (("--sheet", "Orders"), "--sheet has no effect with --stream"),
     ],
-    ids=["folds", "no such", "twice", "no group", "group and weight"],
+    ids=["folds", "no such", "twice", "no group", "group and weight", "option of text files", "sheet"],
 )
 def test_what_is_refused(sets, tmp_path, arguments, message):
     code, _, err = sets("fit", "sets", *FIT, *arguments, "--out", "model")

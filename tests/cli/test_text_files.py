@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pyarrow import ipc, parquet
 
 from janossy.cli.errors import BadArgument
@@ -264,6 +266,26 @@ def test_marks_of_missing_values_among_numbers_are_missing_with_a_note(mark):
 def test_blank_cells_among_numbers_are_missing():
     file = text_file("t.csv", "id,x,y", "1,1,3", "2,  ,4", "3,2,5")
     assert values_of(sets_to_fit([file], Recipe(("id",))).sets.elements["x"]) == [1, None, 2]
+
+
+@given(st.lists(st.sampled_from(["red", "dark red", "7", "NA", "?", "2024-01-31", ""]), min_size=1, max_size=5))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_white_space_around_values_changes_nothing(values):
+    def column(pad: str) -> pa.Array:
+        rows = [f"{number},{pad}{value}{pad},{pad}a{pad}" for number, value in enumerate(values)]
+        rows_read = read_tables([text_file("t.csv", "id,x,z", *rows)])
+        assert ("white space" in " ".join(rows_read.notes)) == bool(pad)
+        return rows_read.table["x"].combine_chunks()
+
+    assert column(" ").equals(column(""))
+
+
+def test_white_space_around_codes_null_values_and_ids():
+    spaced = text_file("spaced.csv", "id, x", " 7, 01", " 8, nil")
+    plain = text_file("plain.csv", "id,x", "7,01", "8,nil")
+    roles = roles_of(("id",), categorical=("x",))
+    dialect = Dialect(Spelling(null_values=("nil",)))
+    assert read_tables([spaced], roles, dialect).table.equals(read_tables([plain], roles, dialect).table)
 
 
 def test_times_and_zones():

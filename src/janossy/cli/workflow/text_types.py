@@ -16,7 +16,7 @@ MARKS = ("?", "-", "--", ".")
 
 MISSING = (
     *("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "N/A", "NA", "NULL"),
-    *("NaN", "None", "n/a", "nan", "null", "", *MARKS),
+    *("NaN", "None", "n/a", "nan", "null", *MARKS),
 )
 """Words for a missing value among numbers, booleans and dates. In a column of text each is a value."""
 
@@ -92,9 +92,14 @@ class Spelling:
     null_values: tuple[str, ...] = ()
     list_separator: str = ""
 
-    def plain(self, values: pa.Array) -> pa.Array:
-        """Returns numbers with a point and without thousands separators. Other text is unchanged."""
+    def trimmed(self, values: pa.Array) -> pa.Array:
+        """Returns text without white space around it, and null for blank text and null values."""
         values = pc.utf8_trim_whitespace(values)
+        empty = pc.is_in(values, pa.array(("", *self.null_values), values.type))
+        return pc.if_else(empty, pa.scalar(None, values.type), values)
+
+    def plain(self, values: pa.Array) -> pa.Array:
+        """Returns trimmed numbers with a point and without thousands separators. Other text is unchanged."""
         if self.decimal == "." and not self.thousands:
             return values
         point, mark = re.escape(self.decimal), re.escape(self.thousands)
@@ -113,6 +118,8 @@ class Facts:
 
     def add(self, values: pa.Array, spelling: Spelling) -> None:
         """Counts the values of a piece, without empty cells."""
+        given, values = values, spelling.trimmed(values)
+        self._count("padded", pc.not_equal(values, given))
         values = values.drop_null()
         self.num += len(values)
         if len(values) == 0:
@@ -144,7 +151,7 @@ class Facts:
 
     def add_lists(self, values: pa.Array, spelling: Spelling) -> None:
         """Counts the lists of a piece alone, for a column whose other values are text."""
-        values = values.drop_null()
+        values = spelling.trimmed(values).drop_null()
         self.num += len(values)
         self._count_lists(values, spelling)
 
@@ -179,6 +186,8 @@ class Taken:
 def taken_as_type(facts: Facts, role: Role) -> Taken:
     """Returns the type of a column. Codes stay text unless the role or all values are numbers."""
     taken = _taken(facts, role)
+    if (num := facts.counts.get("padded", 0)) and taken.kind == "text" and not taken.note:
+        return replace(taken, note=f"has white space around values ({num:,}), which is left out")
     as_they_are = ("text", "mostly numbers", "separated")
     if (num := facts.counts.get("mark", 0)) and taken.kind not in as_they_are and not taken.note:
         return replace(taken, note=f"holds {' or '.join(MARKS)} ({num:,}), taken as missing")
@@ -255,6 +264,7 @@ def cast(values: pa.Array, kind: str, spelling: Spelling) -> pa.Array:
 
     Raises: ArrowInvalid for a date that does not exist, or text that is not a list.
     """
+    values = spelling.trimmed(values)
     if kind == "text":
         return values
     if kind == "separated":
