@@ -12,7 +12,9 @@ from pyarrow import parquet
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow import excel
 from janossy.cli.workflow.reading import read_tables
-from janossy.cli.workflow.recipe import Recipe, sets_to_fit, sets_to_predict
+from janossy.cli.workflow.record import Recipe
+from janossy.cli.workflow.sets_to_fit import sets_to_fit
+from janossy.cli.workflow.sets_to_predict import sets_to_predict
 from janossy.tables import TableEncoder
 from tests.cli.commands import janossy
 

@@ -21,7 +21,10 @@ from pyarrow import ipc, parquet
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import Dialect
 from janossy.cli.workflow.reading import read_tables
-from janossy.cli.workflow.recipe import Read, Recipe, sets_to_fit, sets_to_predict
+from janossy.cli.workflow.record import Recipe
+from janossy.cli.workflow.sets_of_rows import Read
+from janossy.cli.workflow.sets_to_fit import sets_to_fit
+from janossy.cli.workflow.sets_to_predict import sets_to_predict
 from janossy.cli.workflow.text_types import MARKS, Spelling, roles_of
 from janossy.tables import TableEncoder, as_sets
 from tests.cli.commands import FIT, janossy, orders, write

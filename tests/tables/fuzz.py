@@ -33,7 +33,9 @@ from pyarrow import ipc, parquet
 from janossy.batch import SetPredictor
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow import grouping
-from janossy.cli.workflow.recipe import Recipe, sets_to_fit, sets_to_predict
+from janossy.cli.workflow.record import Recipe
+from janossy.cli.workflow.sets_to_fit import sets_to_fit
+from janossy.cli.workflow.sets_to_predict import sets_to_predict
 from janossy.tables import SetStream, SetTable, TableEncoder, as_sets
 from janossy.tables.arrow import without_views
 from tests.tables.forms import array_of

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from janossy.cli.workflow.recipe import Recipe, sets_to_fit
+from janossy.cli.workflow.record import Recipe
+from janossy.cli.workflow.sets_to_fit import sets_to_fit
 from janossy.estimators import GroupRows
 from janossy.tables import as_sets
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from janossy.cli.workflow.recipe import sets_to_fit
 from janossy.cli.workflow.record import Recipe
+from janossy.cli.workflow.sets_to_fit import sets_to_fit
 from janossy.tables import SetTable
 
 

@@ -26,9 +26,10 @@ from janossy.cli.workflow.describing import describe, sizes_of
 from janossy.cli.workflow.display import FitDisplay, duration, say, screen, show_columns, warnings_said
 from janossy.cli.workflow.evaluation import Estimator, evaluate
 from janossy.cli.workflow.reading import File
-from janossy.cli.workflow.recipe import Read, no_regression, sets_to_fit, stream_to_fit
 from janossy.cli.workflow.record import NAME, Recipe, Record, TaskName, in_words
 from janossy.cli.workflow.scoring import scores
+from janossy.cli.workflow.sets_of_rows import Read
+from janossy.cli.workflow.sets_to_fit import no_regression, sets_to_fit, stream_to_fit
 from janossy.cli.workflow.values import is_text, taken_as
 from janossy.cli.workflow.wording import in_options
 from janossy.estimators import NothingTrained, SetClassifier, SetRegressor, save

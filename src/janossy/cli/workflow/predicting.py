@@ -12,9 +12,9 @@ from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect
 from janossy.cli.workflow.display import say, screen, warnings_said
 from janossy.cli.workflow.reading import File
-from janossy.cli.workflow.recipe import sets_to_predict
 from janossy.cli.workflow.record import Recipe, Record, TaskName, in_words
 from janossy.cli.workflow.scoring import label_flags, scores
+from janossy.cli.workflow.sets_to_predict import sets_to_predict
 from janossy.cli.workflow.wording import in_options
 from janossy.estimators.predictions import beside_ids, predictions
 from janossy.estimators.predictor import AnyPredictor, ClassPredictor
