@@ -3,6 +3,10 @@
 Every fit runs three times in a process of its own, after a short one that is not counted; the medians are given.
 Batches of few elements are trained by one thread unless ``num_threads`` says otherwise. More threads would wait for
 each other, and use CPU seconds as they wait. The loss grows with the number of cores, and with other work on them.
+
+The second table is of the learners of scikit-learn that ``"linear"`` and ``"trees"`` fit, by one thread of BLAS or
+OpenMP and by all. Each is fitted alone, and beside a process that keeps one core busy. ``"linear"`` uses one thread for
+logistic regression, and ``"trees"`` for tables of up to a million numbers.
 """
 
 import json
@@ -14,6 +18,9 @@ from statistics import median
 from time import perf_counter, process_time
 
 import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
 
 from benchmarks.harness import about_here, origin
 from janossy.estimators import SetRegressor
@@ -32,6 +39,20 @@ FITS = {
 CHOICES = ("chosen", "1", "all")
 REPEATS = 3
 
+LEARNERS = {
+    "logistic regression, 1,000 × 50, 2 classes": ("blas", 1_000, 50, 2),
+    "logistic regression, 2,000 × 300, 2 classes": ("blas", 2_000, 300, 2),
+    "logistic regression, 17,000 × 93, 10 classes": ("blas", 17_000, 93, 10),
+    "logistic regression, 17,000 × 1,000, 10 classes": ("blas", 17_000, 1_000, 10),
+    "boosting, 1,000 × 50, 2 classes": ("openmp", 1_000, 50, 2),
+    "boosting, 4,000 × 100, 2 classes": ("openmp", 4_000, 100, 2),
+    "boosting, 17,000 × 30, 2 classes": ("openmp", 17_000, 30, 2),
+    "boosting, 17,000 × 300, 2 classes": ("openmp", 17_000, 300, 2),
+}
+"""Each learner: the library whose threads it uses, and the rows, columns and classes of its table."""
+
+BUSY = "while True: pass"
+
 
 def main() -> None:
     """Measure all fits, print the table and write it as results/threads.json and .md."""
@@ -44,7 +65,9 @@ def main() -> None:
         for choice in CHOICES:
             found[name][choice] = _in_a_process(name, choice)
             print(name, choice, found[name][choice], flush=True)
+    learners = {beside: learner_times(busy=beside == "busy") for beside in ("alone", "busy")}
     data = {"about": __doc__, "command": "python -m benchmarks.threads", **about_here(), "fits": found}
+    data["learners"] = learners
     (RESULTS / "threads.json").write_text(json.dumps(data, indent=1) + "\n")
     (RESULTS / "threads.md").write_text(table(data))
     print(table(data))
@@ -74,14 +97,50 @@ def one(name: str, choice: str) -> list[float]:
     return [model.num_threads_, median(cpu), median(seconds)]
 
 
+def learner_times(*, busy: bool) -> dict[str, dict[str, list[float]]]:
+    """Returns the medians of CPU seconds and seconds of each learner, by one thread and by all, fitted in turn."""
+    beside = subprocess.Popen([sys.executable, "-c", BUSY]) if busy else None
+    try:
+        return {name: _learner(name) for name in LEARNERS}
+    finally:
+        if beside is not None:
+            beside.kill()
+
+
+def _learner(name: str) -> dict[str, list[float]]:
+    library, num_rows, num_columns, num_classes = LEARNERS[name]
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(num_rows, num_columns))
+    y = (x[:, :5].sum(1) + rng.normal(size=num_rows)).argsort().argsort() * num_classes // num_rows
+    times: dict[str, list[tuple[float, float]]] = {"1": [], "all": []}
+    for _ in range(REPEATS):
+        for choice, each in times.items():
+            model = LogisticRegression(C=0.01) if library == "blas" else HistGradientBoostingClassifier(max_iter=20)
+            with threadpool_limits(1 if choice == "1" else os.cpu_count(), library):
+                start, began = process_time(), perf_counter()
+                model.fit(x, y)
+                each.append((process_time() - start, perf_counter() - began))
+    print(name, times, flush=True)
+    return {
+        choice: [median(cpu for cpu, _ in each), median(wall for _, wall in each)] for choice, each in times.items()
+    }
+
+
 def table(data: dict) -> str:
-    """A record as Markdown."""
+    """Returns the two tables of a record as Markdown."""
     header = ["fit", "chosen", "CPU s, chosen", "one", "all", "seconds, chosen", "one", "all"]
     rows = [
         [name, f"{by['chosen'][0]:.0f}", *(f"{by[choice][i]:.2f}" for i in (1, 2) for choice in CHOICES)]
         for name, by in data["fits"].items()
     ]
-    return "\n".join([data["about"].strip(), "", origin(data), "", markdown.table(header, rows)])
+    of_learners = [
+        [name, beside, *(f"{by[choice][i]:.2f}" for i in (0, 1) for choice in ("1", "all"))]
+        for beside, found in data["learners"].items()
+        for name, by in found.items()
+    ]
+    second = ["learner", "machine", "CPU s, one", "all", "seconds, one", "all"]
+    tables = [markdown.table(header, rows), markdown.table(second, of_learners)]
+    return "\n".join([data["about"].strip(), "", origin(data), "", *tables])
 
 
 def _in_a_process(name: str, choice: str) -> list[float]:

@@ -5,9 +5,11 @@ import threading
 import numpy as np
 import pytest
 import torch
+from threadpoolctl import threadpool_info
 
 from janossy.estimators import SetClassifier, SetRegressor
 from janossy.estimators import threads as numbers
+from janossy.estimators.classical import paths
 from janossy.estimators.threads import Threads, using_threads
 from janossy.sets import Ragged
 from tests.estimators.sets import bags
@@ -66,3 +68,31 @@ def test_fits_that_overlap_restore_what_was_there():
         second_in.set()
         first_out.wait(10)
     thread.join()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "learner", "library", "asked", "small", "num"),
+    [
+        ("linear", "LogisticRegression", "blas", None, 0, 1),
+        ("trees", "HistGradientBoostingClassifier", "openmp", None, 10**6, 1),
+        ("trees", "HistGradientBoostingClassifier", "openmp", None, 0, 3),
+        ("trees", "HistGradientBoostingClassifier", "openmp", 2, 0, 2),
+    ],
+)
+def test_threads_of_the_libraries_of_classical_learners(monkeypatch, strategy, learner, library, asked, small, num):
+    def threads_of_libraries() -> list[int]:
+        return [each["num_threads"] for each in threadpool_info() if each["user_api"] == library]
+
+    class Watched(getattr(paths, learner)):
+        def fit(self, *arguments, **options):
+            found.append(threads_of_libraries())
+            return super().fit(*arguments, **options)
+
+    found: list[list[int]] = []
+    monkeypatch.setattr(paths, learner, Watched)
+    monkeypatch.setattr(paths, "SMALL_TABLE", small)
+    sets, y = bags(60)
+    before = threads_of_libraries()
+    SetClassifier(strategy, random_state=0, num_threads=asked).fit(sets, y)
+    assert found and {each for one in found for each in one} == {num}
+    assert threads_of_libraries() == before

@@ -66,8 +66,8 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         ordinal: True if the classes ascend, as grades do. Then only networks are tried, and learn cumulative logits.
         checkpoint: a folder to which a fit is saved now and then. After a kill the same fit continues from it, to the
             same result. None saves nothing.
-        num_threads: the threads of torch in training. None for one thread if batches are small, else all that torch
-            has. Another number gives slightly different weights, by rounding.
+        num_threads: the threads of networks and trees in training. None for one if batches or tables are small, else
+            all that torch has. Another number gives slightly different weights, by rounding.
         device: the device of training and prediction, such as "cuda".
         random_state: a seed, or a ``numpy.random.RandomState``, for a fit that can be repeated.
         verbose: 1 for one line per trial, 2 for one line per epoch.

@@ -19,6 +19,7 @@ from sklearn.ensemble import (
 )
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
+from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from janossy.estimators.classical.conversion import boosting, forest, linear_scores
@@ -46,6 +47,9 @@ BAGS = ("count", "fraction", "share", "tf-idf")
 
 WIDE = 1_000
 """The most statistics for which a linear learner is fitted to a dense matrix."""
+
+SMALL_TABLE = 1_000_000
+"""The most numbers of a table that one thread boosts about as fast as two (benchmarks/results/threads.md)."""
 
 
 @dataclass(frozen=True)
@@ -189,9 +193,8 @@ class LinearPath(Path):
         previous, self.model = self.model, LogisticRegression(C=strength, max_iter=200, warm_start=True)
         if previous is not None:
             self.model.coef_, self.model.intercept_ = previous.coef_, previous.intercept_
-        with warnings.catch_warnings(
-            action="ignore", category=ConvergenceWarning
-        ):  # the next strength goes on from here
+        # The next strength goes on where this one ends. Several threads only wait for each other, many times a step.
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning), threadpool_limits(1, "blas"):
             self.model.fit(self.scaled, data.y, data.sample_weight)
         coefficients, intercepts = self.model.coef_, self.model.intercept_
         if len(data.classes) == 2:
@@ -274,12 +277,18 @@ class TreesPath(Path):
         if data.classes is not None:
             self.base[data.classes] = 0.0
         self.x, self.valid_x = data.x.astype(np.float64), data.valid_x.double().numpy()
+        self.num_threads = 1 if self.x.size <= SMALL_TABLE else data.num_threads
 
     def step(self) -> None:
         if self.has_one_class:
             self.losses.append(self.data.loss(self._constant()(self.data.valid_x)))
             self.ended = True
             return
+        with threadpool_limits(self.num_threads, "openmp"):
+            self._boost()
+
+    def _boost(self) -> None:
+        """Adds iterations, and their points."""
         before = self.models[0].max_iter
         num = min(self.settings.num_trees, before + TREES_PER_STEP * (1 + before // (2 * TREES_PER_STEP)))
         stages = []
