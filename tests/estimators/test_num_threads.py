@@ -10,13 +10,14 @@ from threadpoolctl import threadpool_info
 from janossy.estimators import SetClassifier, SetRegressor
 from janossy.estimators import threads as numbers
 from janossy.estimators.classical import paths
-from janossy.estimators.threads import Threads, using_threads
+from janossy.estimators.threads import Threads, usable_threads, using_threads
 from janossy.sets import Ragged
 from tests.estimators.sets import bags
 
 
 @pytest.fixture(autouse=True)
-def three_threads():
+def three_threads(monkeypatch):
+    monkeypatch.setattr(numbers.joblib, "cpu_count", lambda: 8)
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     yield
@@ -30,6 +31,14 @@ def test_small_batches_take_one_and_large_ones_all():
     assert Threads().of(large, 512) == 3
     assert Threads(available=7).of(large, 512) == 7
     assert Threads(asked=2).of(large, 512) == Threads(asked=2).of(small, 32) == 2
+
+
+def test_no_more_threads_than_usable_cores(monkeypatch):
+    monkeypatch.setattr(numbers.joblib, "cpu_count", lambda: 2)
+    assert Threads().available == usable_threads() == 2
+    monkeypatch.setattr(numbers, "SMALL_BATCH", 0)
+    sets, y = bags(60)
+    assert SetClassifier("k1", max_epochs=1, random_state=0).fit(sets, y).num_threads_ == 2
 
 
 def test_a_fit_says_and_restores_them(tmp_path, monkeypatch):

@@ -38,7 +38,7 @@ from janossy.estimators.splits import splits
 from janossy.estimators.streams.fitting import FitRequest, StreamFit, StreamTargets, fit_stream
 from janossy.estimators.streams.scan import Scan
 from janossy.estimators.tasks import Classification, Task
-from janossy.estimators.threads import Threads
+from janossy.estimators.threads import Threads, usable_threads
 from janossy.estimators.trainer import Trainer
 from janossy.estimators.training import Ending
 from janossy.estimators.trials import NothingTrained, Progress, Trial, UnfinishedTraining
@@ -216,7 +216,7 @@ class SetEstimator(TransformerMixin, FitSettings):
         state = self.random_state
         given = None if state is None else int(check_random_state(state).randint(2**31 - 1))
         seed = int(check_random_state(None).randint(2**31 - 1)) if given is None else given
-        prepared: dict[str, Any] = {"seed": seed, "threads": torch.get_num_threads()}
+        prepared: dict[str, Any] = {"seed": seed, "threads": usable_threads()}
         if self.checkpoint is None:
             return prepared, None
         metadata = self._metadata(tried, given) | {"sets": examples.digest()}

@@ -5,12 +5,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
 
+import joblib
 import torch
 
 from janossy.sets import Ragged
 
 SMALL_BATCH = 20_000
 """The most elements of a batch for which one thread is as fast as several, which would only wait for each other."""
+
+
+def usable_threads() -> int:
+    """Returns torch's number of threads, but at most as many as the CPUs that the quota of a container leaves.
+
+    Torch does not read that quota, and more threads would wait for each other.
+    """
+    return min(torch.get_num_threads(), int(joblib.cpu_count()))
 
 
 @dataclass(frozen=True)
@@ -26,7 +35,7 @@ class Threads:
     """
 
     asked: int | None = None
-    available: int = field(default_factory=torch.get_num_threads)
+    available: int = field(default_factory=usable_threads)
 
     def of(self, sets: Ragged, batch_size: int) -> int:
         """Returns the number of threads for batches of ``batch_size`` of these sets."""

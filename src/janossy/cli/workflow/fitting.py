@@ -35,6 +35,7 @@ from janossy.cli.workflow.wording import in_options
 from janossy.estimators import NothingTrained, SetClassifier, SetRegressor, save
 from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.processes import Processes
+from janossy.estimators.threads import usable_threads
 from janossy.files.atomic import ClaimedByAnother, beside, claimed, write_whole
 from janossy.saving.reading import digest, version_of
 
@@ -316,7 +317,7 @@ def _metadata(model: Estimator) -> dict[str, str]:
         for name, value in model.get_params().items()
         if value is not None and value != () and name != "verbose"
     }
-    settings["threads"] = f"{model.num_threads_} of {torch.get_num_threads()}"
+    settings["threads"] = f"{model.num_threads_} of {usable_threads()}"
     versions = {name: version_of(name) for name in ("janossy", "torch", "scikit-learn", "numpy", "pyarrow")}
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     return settings | versions | {"machine": machine}

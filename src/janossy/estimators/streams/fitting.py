@@ -23,7 +23,7 @@ from janossy.estimators.splits import MAX_SETS, PART, splits
 from janossy.estimators.streams.order import Order, Reader
 from janossy.estimators.streams.scan import Scan, scan
 from janossy.estimators.tasks import Task
-from janossy.estimators.threads import Threads, using_threads
+from janossy.estimators.threads import Threads, usable_threads, using_threads
 from janossy.estimators.trainer import Trainer
 from janossy.estimators.training import train
 from janossy.estimators.trials import Epoch, NothingTrained, Progress, Trial
@@ -258,7 +258,7 @@ def _prepared(
     prepared = {
         "seed": seed,
         "scan": scan(stream, classes, validation, sample, processes).state(),
-        "threads": torch.get_num_threads(),
+        "threads": usable_threads(),
         "validation": torch.from_numpy(validation),
         "sample_groups": None if groups is None else torch.from_numpy(groups[sample]),
     }
