@@ -247,6 +247,9 @@ SET_LAYERS: dict[str, Callable[[], layers.SetLayer]] = {
     ),
     "seed_attention": lambda: layers.SeedAttention(WIDTH, num_seeds=3, num_heads=2),
     "slot_attention": lambda: layers.SlotAttention(WIDTH, num_slots=3, num_rounds=2, num_heads=2, hidden_features=5),
+    "slot_attention_with_moments": lambda: layers.SlotAttention(
+        WIDTH, num_slots=3, num_rounds=2, num_heads=2, input_features=WIDTH
+    ),
     "relations": lambda: layers.Relations(
         TupleMLP(2, WIDTH, 5, out_features=3, activation="gelu"), evaluate=Spectral(enumerate_up_to=0)
     ),

@@ -676,6 +676,21 @@ FAULTS = (
         "weights = weights * mask", "weights = weights * 1",
     ),
     _in(
+        "nn/statistics", "cells.py", "nn/test_statistics",
+        "the mean of a category that a set lacks is zero",
+        "where(num > 0, self.absent)", "where(num > 0, 0 * self.absent)",
+    ),
+    _in(
+        "nn/encoder", "moments.py", "nn/test_encoder",
+        "shares of slots count padding",
+        "scores.softmax(1) * mask[:, None]", "scores.softmax(1)",
+    ),
+    _in(
+        "nn/encoder", "moments.py", "nn/test_encoder",
+        "the spread of a slot is around zero",
+        "(x - means.index_select(0, owners)).square()", "x.square()",
+    ),
+    _in(
         "studies/paper", "adam.py", "studies/test_adam",
         "steps are not counted",
         "torch._foreach_add_(tensors[5], 1)", "torch._foreach_add_(tensors[5], 0)",

@@ -88,6 +88,9 @@ LAYERS: dict[str, Callable[[], nn.Module]] = {
     "`InducedAttention`": lambda: InducedAttention(D, num_points=2, num_heads=1),
     "`SeedAttention`": lambda: SeedAttention(D, num_seeds=2, num_heads=1),
     "`SlotAttention`": lambda: SlotAttention(D, num_slots=2, num_rounds=2, num_heads=1),
+    "`SlotAttention` with `input_features`": lambda: SlotAttention(
+        D, num_slots=2, num_rounds=2, num_heads=1, input_features=D
+    ),
     "`Relations`, `TupleMLP`": lambda: Relations(TupleMLP(2, D, 4, out_features=3, activation="tanh")),
     '`Relations`, `TupleProduct`, `reduce="sum"`': lambda: Relations(TupleProduct(3, D, 4), reduce="sum"),
     '`Relations`, any module, `reduce="logmeanexp"`': lambda: Relations(GRU(D, 3), k=2, reduce="logmeanexp"),

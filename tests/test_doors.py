@@ -277,7 +277,10 @@ DOORS = {
     "SlotAttention": Door(
         SlotAttention,
         lambda: {"in_features": 4},
-        {**HEADS, "num_slots": COUNT, "num_rounds": COUNT, "hidden_features": COUNT[:-1]},
+        {
+            **{**HEADS, "num_slots": COUNT, "num_rounds": COUNT},
+            **{"hidden_features": COUNT[:-1], "input_features": COUNT[:-1]},
+        },
     ),
     "InducedAttention": Door(
         InducedAttention, lambda: {"in_features": 4}, {**HEADS, "num_points": COUNT, "inner": (*MODULE, seeds())}

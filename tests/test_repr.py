@@ -78,6 +78,7 @@ OTHERWISE: dict[str, Any] = {
     "hidden_features": 8,
     "high": 7.0,
     "increasing": [1],
+    "input_features": 4,
     "k": 3,
     "largest_size": 7,
     "learn": True,

@@ -147,6 +147,9 @@ BUILT: dict[str, Model] = {
     "induced": Model("blocks of attention by induced points, pooled by seeds", _strategy("induced")),
     "relations": Model("blocks of means over all pairs with each element, pooled by seeds", _strategy("relations")),
     "slots": Model("slots that compete for the elements, in six rounds, behind a block of induced attention", _slots),
+    "slots+moments": Model(
+        "the same, which also read the share, mean and spread of the elements that they take", _slots
+    ),
     "told": Model("pairs with the features that somebody who knows the data would name", _informed),
     "deepsets": Model("DeepSets: on each element, and the sum (Zaheer et al., 2017)", _peer(networks.deep_sets)),
     "abmil": Model("gated attention (Ilse et al., 2018)", _peer(networks.abmil)),

@@ -64,7 +64,7 @@ MADE: dict[str, Callable[..., nn.Module]] = {
     "GatedAttention": lambda **where: GatedAttention(nn.Linear(D, 4), in_features=4, **where),
     "SelfAttention": lambda **where: SelfAttention(D, **where),
     "SeedAttention": lambda **where: SeedAttention(D, num_seeds=2, **where),
-    "SlotAttention": lambda **where: SlotAttention(D, num_rounds=2, **where),
+    "SlotAttention": lambda **where: SlotAttention(D, num_rounds=2, input_features=2, **where),
     "InducedAttention": lambda **where: InducedAttention(D, num_points=2, **where),
     "SetNorm": lambda **where: SetNorm(D, **where),
     "PooledNorm": lambda **where: PooledNorm(D, **where),

@@ -87,6 +87,20 @@ def competition(heads, slots, elements):
     return heads.out(found)
 
 
+def moments(queries, keys, x):
+    """Returns log(share), mean and log(σ) of x in each slot, which divide the elements by their scores."""
+    scores = [torch.stack([query @ key / len(key) ** 0.5 for query in queries]).softmax(0) for key in keys]
+    if not scores:  # an empty set is like elements at 0 that no slot takes
+        scores, x = [0 * queries[:, 0]], x.new_zeros(1, x.shape[1])
+    found = []
+    for taken in torch.stack(scores).T:
+        share = taken.mean().clamp_min(1e-6)
+        mean = (taken[:, None] * x).mean(0) / share
+        variance = (taken[:, None] * (x - mean) ** 2).mean(0) / share
+        found.append(torch.cat((share.log()[None], mean, (variance + 1e-4).log() / 2)))
+    return torch.stack(found)
+
+
 def relations(layer, x):
     """Returns f of every tuple that begins with the element, filled with zeros and then reduced."""
     reduce = {
@@ -115,10 +129,15 @@ def defined(layer, x, inputs=None):
     if isinstance(layer, layers.SeedAttention):
         return layer.seeds + attention(layer.heads, layer.seeds, x)
     if isinstance(layer, layers.SlotAttention):
-        slots = layer.slots
-        for each in layer.rounds:
+        slots, read = layer.slots, layer.moments
+        for number, each in enumerate(layer.rounds):
             slots = slots + competition(each.heads, each.norm(slots), layer.norm(x))
             slots = defined(each.feed_forward, defined(each.between, slots))
+            if read is not None:
+                queries = read.projections[number](read.norms[number](slots))
+                found = moments(queries, read.keys(layer.norm(x)), inputs)
+                last = number == len(layer.rounds) - 1
+                slots = torch.cat((slots, found), 1) if last else slots + read.sums[number](found)
         return slots
     if isinstance(layer, layers.InducedAttention):
         return attention(layer.heads, x, defined(layer.inner, defined(layer.points, x)))
@@ -504,6 +523,16 @@ SEEDS = layers.SetEncoder([layers.SeedAttention(WIDTH, num_seeds=2)])
         (lambda: layers.SeedAttention(4, num_seeds=0), ValueError, "num_seeds, all >= 1; got num_seeds=0"),
         (lambda: layers.SlotAttention(4, num_rounds=0), ValueError, "num_rounds, all >= 1; got .*num_rounds=0"),
         (lambda: layers.SlotAttention(8)(ELEMENTS), ValueError, r"elements \(N, 8\) .*; got \(14, 4\)"),
+        (
+            lambda: layers.SlotAttention(4, input_features=3)(ELEMENTS),
+            ValueError,
+            "input_features=3 columns; got 4. Write input_features=4",
+        ),
+        (
+            lambda: layers.SetEncoder([SEEDS, layers.SlotAttention(4, input_features=4)]),
+            ValueError,
+            "got SlotAttention behind one. Put it before the seeds, or leave out bias= or input_features=",
+        ),
         (lambda: layers.SeedAttention(8)(ELEMENTS), ValueError, r"elements \(N, 8\) .*; got \(14, 4\)"),
         (lambda: layers.SetNorm(3)(ELEMENTS), ValueError, r"this SetNorm expects elements \(N, 3\)"),
         (lambda: layers.InducedAttention(4, inner=SEEDS), TypeError, "one result per point, or None; got one"),

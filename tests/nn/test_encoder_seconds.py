@@ -33,6 +33,7 @@ BLOCKS = {
     "products": ([layers.Relations(TupleProduct(3, 64, 64))], 10),
     "pairs by rows": ([layers.Relations(GRU(64, 64), k=2)], 100),
     "slots": ([layers.SlotAttention(64), layers.ConcatenatedElements(4), nn.Linear(256, 64)], 10),
+    "slots with moments": ([layers.SlotAttention(64, input_features=64), layers.ConcatenatedElements(4)], 10),
     "seeds": ([layers.SeedAttention(64), layers.ConcatenatedElements(1), nn.Linear(64, 64)], 10),
 }
 

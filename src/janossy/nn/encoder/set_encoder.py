@@ -47,8 +47,9 @@ class SetEncoder(SetLayer):
         for layer in given:
             if changed and reads_inputs(layer):
                 raise ValueError(
-                    f"SetEncoder expects layers whose bias reads the encoder's own elements before those that make "
-                    f"other sets; got {type(layer).__name__} behind one. Put it before the seeds, or leave out bias=."
+                    f"SetEncoder expects layers that read the encoder's own elements, such as for a bias, before those "
+                    f"that make other sets; got {type(layer).__name__} behind one. Put it before the seeds, or leave "
+                    "out bias= or input_features=."
                 )
             changed = changed or not keeps_sizes(layer)
         self.in_features = getattr(given[0], "in_features", None) if isinstance(given[0], SetLayer) else None

@@ -11,6 +11,7 @@ from janossy.functions.weights import draw_anew
 from janossy.nn.encoder.cost import outline, seconds_by_weights, seconds_of_attention
 from janossy.nn.encoder.heads import Heads, compete
 from janossy.nn.encoder.layer import SetLayer, apply, apply_padded, of_one_size, seconds
+from janossy.nn.encoder.moments import moments_of_padded, moments_within
 from janossy.nn.encoder.set_encoder import attention_blocks
 from janossy.nn.encoder.within import attend_within
 from janossy.sets import Ragged
@@ -28,18 +29,25 @@ class SlotAttention(SetLayer):
     slots are learned and not drawn. Each round has weights of its own, and slots add what they read instead of passing
     a GRU.
 
+    With ``input_features``, slots also know where they are. In each round the elements divide a second weight,
+    b_ri = softmax_r(u(z_r)·w(x_i)/√c). The slot reads log(mean_i b_ri), its share of the elements, and μ and log(σ):
+    the mean and standard deviation, with weights b_ri, of the inputs of the ``SetEncoder`` around the layer (without
+    one, of x). A slot keeps those of the last round behind its own numbers.
+
     Args:
         in_features: d, the width of the elements, and of the slots.
         num_slots: m, the number of slots.
         num_rounds: the number of rounds.
         num_heads: H, which divides in_features; c = in_features / H.
         hidden_features: the width within the feed-forward layers; None for 2·in_features.
+        input_features: e, the width of the inputs whose share, mean and spread slots read; None for slots that do not.
 
-    Shapes: sets.values (N, in_features) -> Ragged of B sets of m, values (B·m, in_features).
+    Shapes: sets.values (N, in_features) -> Ragged of B sets of m, values (B·m, in_features), or with ``input_features``
+        (B·m, in_features + 1 + 2·e).
     Invariance: exact. A set's result does not depend on its batch-mates. The slots of an empty set read zeros.
-    Cost: m·n for a set of n, per round.
+    Cost: m·n for a set of n, per round. With ``input_features``, memory is m·n·c too.
     Raises: TypeError or ValueError for sizes that are not integers >= 1. ValueError for a num_heads that does not
-        divide in_features, or elements of another width.
+        divide in_features, or elements or inputs of another width.
 
     Example:
         >>> SlotAttention(8, num_slots=2)(Ragged.from_sets([torch.randn(3, 8), torch.randn(0, 8)])).sizes
@@ -56,6 +64,7 @@ class SlotAttention(SetLayer):
         num_rounds: int = 3,
         num_heads: int = 4,
         hidden_features: int | None = None,
+        input_features: int | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -65,11 +74,17 @@ class SlotAttention(SetLayer):
         check_widths(self, hidden_features=hidden)
         self.rounds = nn.ModuleList(_Round(self, in_features, num_heads, hidden) for _ in range(num_rounds))
         self.norm = nn.LayerNorm(in_features)
+        self.moments: _Moments | None = None
+        if input_features is not None:
+            check_widths(self, input_features=input_features)
+            self.moments = _Moments(in_features, in_features, input_features, num_rounds)
+        self.reads_inputs = self.moments is not None
         self.in_features = in_features
         self.num_slots = num_slots
         self.num_rounds = num_rounds
         self.num_heads = num_heads
         self.hidden_features = hidden_features
+        self.input_features = input_features
         self.slots = nn.Parameter(torch.empty(num_slots, in_features))
         nn.init.normal_(self.slots)
         self.to(device=device, dtype=dtype)
@@ -79,25 +94,36 @@ class SlotAttention(SetLayer):
         draw_anew(self)
         nn.init.normal_(self.slots)
 
-    def forward(self, sets: Ragged) -> Ragged:
+    def forward(self, sets: Ragged, *, inputs: Ragged | None = None) -> Ragged:
         self.check(sets)
         elements, B, m = self.norm(sets.values), len(sets), self.num_slots
+        inputs = sets if inputs is None else inputs
+        keys = None if self.moments is None else self.moments.keys_of(elements, inputs.values)
         slots = of_one_size(self.slots.expand(B, -1, -1).flatten(0, 1), sets, m)
-        for each in self._rounds():
+        for number, each in enumerate(self._rounds()):
             queries = each.queries(slots.values).unflatten(0, (B, m))
             found = attend_within(queries, each.heads.keys_and_values(elements), sets, "slots")
             slots = slots.with_values(slots.values + each.heads.out(found).flatten(0, 1))
             slots = apply(each.feed_forward, apply(each.between, slots))
+            if self.moments is not None and keys is not None:
+                asked = self.moments.queries(number, slots.values).unflatten(0, (B, m))
+                read = moments_within(asked, keys, inputs).flatten(0, 1)
+                slots = slots.with_values(self.moments.told(number, slots.values, read))
         return slots
 
-    def padded(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    def padded(self, x: Tensor, mask: Tensor, *, inputs: Tensor | None = None) -> tuple[Tensor, Tensor]:
         elements, slots = self.norm(x), self.slots.expand(x.shape[0], -1, -1)
+        inputs = x if inputs is None else inputs
+        keys = None if self.moments is None else self.moments.keys_of(elements, inputs)
         all_real = mask.new_ones(x.shape[0], self.num_slots)
-        for each in self._rounds():
+        for number, each in enumerate(self._rounds()):
             keys_and_values = each.heads.keys_and_values(elements).unbind(2)
             found = compete(each.queries(slots), *keys_and_values, mask=mask[:, None, None])
             slots, _ = apply_padded(each.between, slots + each.heads.out(found), all_real)
             slots, _ = apply_padded(each.feed_forward, slots, all_real)
+            if self.moments is not None and keys is not None:
+                read = moments_of_padded(self.moments.queries(number, slots), keys, inputs, mask)
+                slots = self.moments.told(number, slots, read)
         return slots, all_real
 
     def seconds(self, sets: Ragged) -> float:
@@ -108,6 +134,9 @@ class SlotAttention(SetLayer):
             total += seconds_by_weights(each.heads, sets) / 2 + seconds_by_weights(each.heads, slots) / 2
             total += seconds_of_attention(sets, pairs, self.num_heads)
             total += seconds(each.between, slots) + seconds(each.feed_forward, slots)
+        if self.moments is not None:
+            total += seconds_by_weights(self.moments.keys, sets)
+            total += seconds_by_weights(self.moments, slots) + self.num_rounds * seconds_of_attention(sets, pairs, 1)
         return total
 
     def sizes_of(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
@@ -132,3 +161,34 @@ class _Round(nn.Module):
     def queries(self, slots: Tensor) -> Tensor:
         """Returns the queries (…, H, c) of slots (…, d)."""
         return self.heads.queries(self.norm(slots))
+
+
+class _Moments(nn.Module):
+    """The weights by which slots read the moments of inputs, and add them to themselves in all rounds but the last."""
+
+    def __init__(self, width: int, key_width: int, input_width: int, num_rounds: int) -> None:
+        super().__init__()
+        self.input_width = input_width
+        self.keys = nn.Linear(width, key_width)
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(num_rounds))
+        self.projections = nn.ModuleList(nn.Linear(width, key_width) for _ in range(num_rounds))
+        self.sums = nn.ModuleList(nn.Linear(1 + 2 * input_width, width) for _ in range(num_rounds - 1))
+
+    def keys_of(self, elements: Tensor, inputs: Tensor) -> Tensor:
+        """Returns the keys of elements (…, d). Raises: ValueError for inputs of another width than input_features."""
+        if inputs.shape[-1] != self.input_width:
+            raise ValueError(
+                f"SlotAttention expects inputs of the encoder of input_features={self.input_width} columns; got "
+                f"{inputs.shape[-1]}. Write input_features={inputs.shape[-1]}."
+            )
+        return cast(Tensor, self.keys(elements))
+
+    def queries(self, number: int, slots: Tensor) -> Tensor:
+        """Returns the queries of slots (…, d) in a round."""
+        return cast(Tensor, self.projections[number](self.norms[number](slots)))
+
+    def told(self, number: int, slots: Tensor, moments: Tensor) -> Tensor:
+        """Returns the slots after a round, which have read these moments, or which keep them if it is the last."""
+        if number == len(self.sums):
+            return torch.cat((slots, moments), dim=-1)
+        return cast(Tensor, slots + self.sums[number](moments))

@@ -1,0 +1,54 @@
+"""Moments of the elements that slots divide among themselves: the share, mean and spread of each slot."""
+
+import torch
+from torch import Tensor
+
+from janossy.evaluate.reduce import widened
+from janossy.sets import Ragged
+
+LEAST_SHARE, LEAST_VARIANCE = 1e-6, 1e-4
+"""The share of a slot that no element chooses, and what is added to variances, so that all gradients are finite."""
+
+
+def moments_within(queries: Tensor, keys: Tensor, inputs: Ragged) -> Tensor:
+    """Returns log(share), mean μ and log(σ) of the inputs in each slot of their set, (B, m, 1 + 2·e).
+
+    An element divides its weight by softmax_r(q_r·k_i/√c) over the slots r of its set. The share of a slot is its mean
+    weight. Half precision is summed in float32. The moments of an empty set are those of a slot that no element
+    chooses.
+
+    Shapes: queries (B, m, c), keys (N, c), inputs.values (N, e).
+    """
+    _, owners = inputs.to_index()
+    x = widened(inputs.values)[:, None]
+    scores = (widened(queries).index_select(0, owners) * keys[:, None]).sum(2) / keys.shape[1] ** 0.5
+    weights = scores.softmax(1)[..., None]
+    counts = inputs.offsets.diff().clamp(min=1)[:, None, None]
+
+    def mean(rows: Tensor) -> Tensor:
+        """Returns the means over the elements of each set, (B, m, any), of rows (N, m, any)."""
+        return rows.new_zeros(len(inputs), *rows.shape[1:]).index_add(0, owners, rows) / counts
+
+    share = mean(weights).clamp_min(LEAST_SHARE)
+    means = mean(weights * x) / share
+    variances = mean(weights * (x - means.index_select(0, owners)).square()) / share
+    return _together(share, means, variances).to(queries.dtype)
+
+
+def moments_of_padded(queries: Tensor, keys: Tensor, inputs: Tensor, mask: Tensor) -> Tensor:
+    """Returns ``moments_within`` for padded sets.
+
+    Shapes: queries (B, m, c), keys (B, n, c), inputs (B, n, e), mask (B, n), True = real -> (B, m, 1 + 2·e).
+    """
+    x = widened(inputs).masked_fill(~mask[..., None], 0)
+    scores = widened(queries) @ widened(keys).transpose(1, 2) / keys.shape[2] ** 0.5
+    weights = scores.softmax(1) * mask[:, None] / mask.sum(1).clamp(min=1)[:, None, None]
+    share = weights.sum(2, keepdim=True).clamp_min(LEAST_SHARE)
+    means = weights @ x / share
+    apart = (x[:, None] - means[:, :, None]).square()
+    variances = (weights[..., None] * apart).sum(2) / share
+    return _together(share, means, variances).to(queries.dtype)
+
+
+def _together(share: Tensor, means: Tensor, variances: Tensor) -> Tensor:
+    return torch.cat((share.log(), means, (variances + LEAST_VARIANCE).log() / 2), dim=2)
