@@ -134,7 +134,7 @@ def defined(layer, x, inputs=None):
             slots = slots + competition(each.heads, each.norm(slots), layer.norm(x))
             slots = defined(each.feed_forward, defined(each.between, slots))
             if read is not None:
-                queries = read.projections[number](read.norms[number](slots))
+                queries = read.queries[number](read.norms[number](slots))
                 found = moments(queries, read.keys(layer.norm(x)), inputs)
                 last = number == len(layer.rounds) - 1
                 slots = torch.cat((slots, found), 1) if last else slots + read.sums[number](found)

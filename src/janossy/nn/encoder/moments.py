@@ -1,13 +1,55 @@
 """Moments of the elements that slots divide among themselves: the share, mean and spread of each slot."""
 
+from typing import cast
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from janossy.evaluate.reduce import widened
 from janossy.sets import Ragged
 
 LEAST_SHARE, LEAST_VARIANCE = 1e-6, 1e-4
 """The share of a slot that no element chooses, and what is added to variances, so that all gradients are finite."""
+
+
+class SlotMoments(nn.Module):
+    """The weights by which slots read moments of inputs in each round.
+
+    They add them to themselves, and in the last round they keep them behind their own numbers.
+    """
+
+    def __init__(self, width: int, input_width: int, num_rounds: int) -> None:
+        super().__init__()
+        self.input_width = input_width
+        self.keys = nn.Linear(width, width)
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(num_rounds))
+        self.queries = nn.ModuleList(nn.Linear(width, width) for _ in range(num_rounds))
+        self.sums = nn.ModuleList(nn.Linear(1 + 2 * input_width, width) for _ in range(num_rounds - 1))
+
+    def keys_of(self, elements: Tensor, inputs: Tensor) -> Tensor:
+        """Returns the keys of elements (…, d). Raises: ValueError for inputs of another width than input_features."""
+        if inputs.shape[-1] != self.input_width:
+            raise ValueError(
+                f"SlotAttention expects inputs of the encoder of input_features={self.input_width} columns; got "
+                f"{inputs.shape[-1]}. Write input_features={inputs.shape[-1]}."
+            )
+        return cast(Tensor, self.keys(elements))
+
+    def of_sets(self, number: int, slots: Tensor, keys: Tensor, inputs: Ragged) -> Tensor:
+        """Returns slots (B, m, d) after they have read the moments of a round, by the keys (N, d) of elements."""
+        return self._told(number, slots, moments_within(self._asked(number, slots), keys, inputs))
+
+    def of_padded(self, number: int, slots: Tensor, keys: Tensor, inputs: Tensor, mask: Tensor) -> Tensor:
+        """Returns ``of_sets`` for padded sets: keys (B, n, d), inputs (B, n, e) and mask (B, n), True = real."""
+        return self._told(number, slots, moments_of_padded(self._asked(number, slots), keys, inputs, mask))
+
+    def _asked(self, number: int, slots: Tensor) -> Tensor:
+        return cast(Tensor, self.queries[number](self.norms[number](slots)))
+
+    def _told(self, number: int, slots: Tensor, moments: Tensor) -> Tensor:
+        if number == len(self.sums):
+            return torch.cat((slots, moments), dim=2)
+        return cast(Tensor, slots + self.sums[number](moments))
 
 
 def moments_within(queries: Tensor, keys: Tensor, inputs: Ragged) -> Tensor:

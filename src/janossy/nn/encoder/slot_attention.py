@@ -11,7 +11,7 @@ from janossy.functions.weights import draw_anew
 from janossy.nn.encoder.cost import outline, seconds_by_weights, seconds_of_attention
 from janossy.nn.encoder.heads import Heads, compete
 from janossy.nn.encoder.layer import SetLayer, apply, apply_padded, of_one_size, seconds
-from janossy.nn.encoder.moments import moments_of_padded, moments_within
+from janossy.nn.encoder.moments import SlotMoments
 from janossy.nn.encoder.set_encoder import attention_blocks
 from janossy.nn.encoder.within import attend_within
 from janossy.sets import Ragged
@@ -30,7 +30,7 @@ class SlotAttention(SetLayer):
     a GRU.
 
     With ``input_features``, slots also know where they are. In each round the elements divide a second weight,
-    b_ri = softmax_r(u(z_r)·w(x_i)/√c). The slot reads log(mean_i b_ri), its share of the elements, and μ and log(σ):
+    b_ri = softmax_r(u(z_r)·w(x_i)/√d). The slot reads log(mean_i b_ri), its share of the elements, and μ and log(σ):
     the mean and standard deviation, with weights b_ri, of the inputs of the ``SetEncoder`` around the layer (without
     one, of x). A slot keeps those of the last round behind its own numbers.
 
@@ -44,8 +44,9 @@ class SlotAttention(SetLayer):
 
     Shapes: sets.values (N, in_features) -> Ragged of B sets of m, values (B·m, in_features), or with ``input_features``
         (B·m, in_features + 1 + 2·e).
-    Invariance: exact. A set's result does not depend on its batch-mates. The slots of an empty set read zeros.
-    Cost: m·n for a set of n, per round. With ``input_features``, memory is m·n·c too.
+    Invariance: exact. A set's result does not depend on its batch-mates. The slots of an empty set read zeros, and
+        a share of 10⁻⁶.
+    Cost: m·n for a set of n, per round. With ``input_features``, memory is m·n·d too.
     Raises: TypeError or ValueError for sizes that are not integers >= 1. ValueError for a num_heads that does not
         divide in_features, or elements or inputs of another width.
 
@@ -74,10 +75,10 @@ class SlotAttention(SetLayer):
         check_widths(self, hidden_features=hidden)
         self.rounds = nn.ModuleList(_Round(self, in_features, num_heads, hidden) for _ in range(num_rounds))
         self.norm = nn.LayerNorm(in_features)
-        self.moments: _Moments | None = None
+        self.moments: SlotMoments | None = None
         if input_features is not None:
             check_widths(self, input_features=input_features)
-            self.moments = _Moments(in_features, in_features, input_features, num_rounds)
+            self.moments = SlotMoments(in_features, input_features, num_rounds)
         self.reads_inputs = self.moments is not None
         self.in_features = in_features
         self.num_slots = num_slots
@@ -106,9 +107,8 @@ class SlotAttention(SetLayer):
             slots = slots.with_values(slots.values + each.heads.out(found).flatten(0, 1))
             slots = apply(each.feed_forward, apply(each.between, slots))
             if self.moments is not None and keys is not None:
-                asked = self.moments.queries(number, slots.values).unflatten(0, (B, m))
-                read = moments_within(asked, keys, inputs).flatten(0, 1)
-                slots = slots.with_values(self.moments.told(number, slots.values, read))
+                told = self.moments.of_sets(number, slots.values.unflatten(0, (B, m)), keys, inputs)
+                slots = slots.with_values(told.flatten(0, 1))
         return slots
 
     def padded(self, x: Tensor, mask: Tensor, *, inputs: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -122,8 +122,7 @@ class SlotAttention(SetLayer):
             slots, _ = apply_padded(each.between, slots + each.heads.out(found), all_real)
             slots, _ = apply_padded(each.feed_forward, slots, all_real)
             if self.moments is not None and keys is not None:
-                read = moments_of_padded(self.moments.queries(number, slots), keys, inputs, mask)
-                slots = self.moments.told(number, slots, read)
+                slots = self.moments.of_padded(number, slots, keys, inputs, mask)
         return slots, all_real
 
     def seconds(self, sets: Ragged) -> float:
@@ -161,34 +160,3 @@ class _Round(nn.Module):
     def queries(self, slots: Tensor) -> Tensor:
         """Returns the queries (…, H, c) of slots (…, d)."""
         return self.heads.queries(self.norm(slots))
-
-
-class _Moments(nn.Module):
-    """The weights by which slots read the moments of inputs, and add them to themselves in all rounds but the last."""
-
-    def __init__(self, width: int, key_width: int, input_width: int, num_rounds: int) -> None:
-        super().__init__()
-        self.input_width = input_width
-        self.keys = nn.Linear(width, key_width)
-        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(num_rounds))
-        self.projections = nn.ModuleList(nn.Linear(width, key_width) for _ in range(num_rounds))
-        self.sums = nn.ModuleList(nn.Linear(1 + 2 * input_width, width) for _ in range(num_rounds - 1))
-
-    def keys_of(self, elements: Tensor, inputs: Tensor) -> Tensor:
-        """Returns the keys of elements (…, d). Raises: ValueError for inputs of another width than input_features."""
-        if inputs.shape[-1] != self.input_width:
-            raise ValueError(
-                f"SlotAttention expects inputs of the encoder of input_features={self.input_width} columns; got "
-                f"{inputs.shape[-1]}. Write input_features={inputs.shape[-1]}."
-            )
-        return cast(Tensor, self.keys(elements))
-
-    def queries(self, number: int, slots: Tensor) -> Tensor:
-        """Returns the queries of slots (…, d) in a round."""
-        return cast(Tensor, self.projections[number](self.norms[number](slots)))
-
-    def told(self, number: int, slots: Tensor, moments: Tensor) -> Tensor:
-        """Returns the slots after a round, which have read these moments, or which keep them if it is the last."""
-        if number == len(self.sums):
-            return torch.cat((slots, moments), dim=-1)
-        return cast(Tensor, slots + self.sums[number](moments))
