@@ -121,9 +121,7 @@ def _learner(name: str) -> dict[str, list[float]]:
                 model.fit(x, y)
                 each.append((process_time() - start, perf_counter() - began))
     print(name, times, flush=True)
-    return {
-        choice: [median(cpu for cpu, _ in each), median(wall for _, wall in each)] for choice, each in times.items()
-    }
+    return {choice: [median(values) for values in zip(*each, strict=True)] for choice, each in times.items()}
 
 
 def table(data: dict) -> str:

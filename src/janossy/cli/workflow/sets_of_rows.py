@@ -137,20 +137,23 @@ def _weights_and_groups(
     return weights, group_numbers([found["groups"]]) if "groups" in found else None
 
 
-def with_targets(rows: TableRows, recipe: Recipe) -> tuple[TableRows, int]:
-    """Returns the rows of sets with a target in some row, and the number of sets without one."""
+def with_targets(rows: TableRows, recipe: Recipe) -> tuple[TableRows, np.ndarray | None]:
+    """Returns the rows of sets with a target in some row, and flags (B,) of these sets.
+
+    The flags are None, and the rows are all, if every set has a target, or none has.
+    """
     there = has_all(rows.table, recipe.targets)
     if there.all() or not there.any():
-        return rows, 0
-    if recipe.set_id and not has_lists(rows.table.drop_columns(list(recipe.targets))):
-        group = grouped(rows, recipe.set_id)
-        in_order = np.add.reduceat(there[group.order].astype(np.int64), group.offsets[:-1]) > 0
-        of_set = np.empty(len(there), bool)
-        of_set[group.order] = np.repeat(in_order, group.sizes)
-        num, there = int((~in_order).sum()), of_set
-    else:
-        num = int((~there).sum())
-    return rows.some(np.flatnonzero(there)) if num else rows, num
+        return rows, None
+    if not recipe.set_id or has_lists(rows.table.drop_columns(list(recipe.targets))):
+        return rows.some(np.flatnonzero(there)), there
+    group = grouped(rows, recipe.set_id)
+    of_sets = np.add.reduceat(there[group.order].astype(np.int64), group.offsets[:-1]) > 0
+    if of_sets.all():
+        return rows, None
+    of_rows = np.empty(len(there), bool)
+    of_rows[group.order] = np.repeat(of_sets, group.sizes)
+    return rows.some(np.flatnonzero(of_rows)), of_sets
 
 
 def has_all(table: pa.Table, names: Sequence[str]) -> np.ndarray:

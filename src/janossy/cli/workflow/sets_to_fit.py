@@ -82,9 +82,9 @@ def sets_to_fit(
         notes.append(f"left out, by --drop-ids: {', '.join(counting)}.")
     else:
         notes += [f"column {name!r} {why}: --drop {name}, or --drop-ids?" for name, why in counting.items()]
-    rows, num_skipped = with_targets(rows, recipe)
-    if num_skipped:
-        notes.append(f"{num_skipped:,} sets have no target, and are left out.")
+    rows, labelled = with_targets(rows, recipe)
+    if labelled is not None:
+        notes.append(f"{(~labelled).sum():,} sets have no target, and are left out.")
     read = sets_of(rows, recipe)
     asked = task == "regression" or (not classes and set(recipe.target) <= set(recipe.numeric))
     if asked and read.targets is not None and read.targets.dtype.kind in "OU":

@@ -4,7 +4,6 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 
 from janossy.cli.errors import BadArgument
@@ -15,7 +14,6 @@ from janossy.cli.workflow.sets_of_rows import (
     Read,
     check_known,
     exact_classes,
-    grouped,
     has_all,
     has_lists,
     sets_of,
@@ -93,22 +91,13 @@ def sets_to_predict(
             _check_of_model(rows, name, kind)
     recipe = replace(recipe, numeric=as_numbers)  # the encoder makes numbers of other columns, but for dates
     if has_targets:
-        labelled, num_skipped = with_targets(rows, recipe)
-        if num_skipped:
+        of_labelled, labelled = with_targets(rows, recipe)
+        if labelled is not None:
             without = replace(rows, table=rows.table.drop_columns(list(recipe.targets)))
             read = sets_of(without, replace(recipe, target=(), event=()))
-            with_target = sets_of(labelled, recipe)
-            return replace(read, targets=with_target.targets, labelled=_labelled(rows, recipe), notes=rows.notes)
+            with_target = sets_of(of_labelled, recipe)
+            return replace(read, targets=with_target.targets, labelled=labelled, notes=rows.notes)
     return replace(sets_of(rows, recipe), notes=rows.notes)
-
-
-def _labelled(rows: TableRows, recipe: Recipe) -> np.ndarray:
-    """Returns flags (B,) of sets that have a target."""
-    there = has_all(rows.table, recipe.targets)
-    if not recipe.set_id or has_lists(rows.table.drop_columns(list(recipe.targets))):
-        return there
-    group = grouped(rows, recipe.set_id)
-    return np.add.reduceat(there[group.order].astype(np.int64), group.offsets[:-1]) > 0
 
 
 def model_roles(encoder: TableEncoder) -> dict[str, Role]:
