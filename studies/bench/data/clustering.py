@@ -22,11 +22,10 @@ def clustering(data: Path | None = None) -> DataSet:
     """
     return DataSet(
         name="clustering",
-        about="A set is 100 to 500 points of four Gaussians in the plane; a network says the mixture, whose "
-        "log-likelihood a point is loss and score (Lee et al., 2019, Section 5.3). Ours and peers, among which "
-        "deepsets is the paper's rFF + Pooling, are as wide as there, and take 10,000 steps of 10 sets, where the "
-        "paper took 50,000: its figures are what more training gives. EM sees the sets, and so passes the true "
-        "parameters",
+        about="A set is 100 to 500 points of four Gaussians in the plane. A network says the mixture, whose "
+        "log-likelihood per point is loss and score (Lee et al., 2019, Section 5.3). Ours and peers are as wide as "
+        "there; deepsets is the paper's rFF + Pooling. They take 10,000 steps of 10 sets. The paper took 50,000, so "
+        "that its figures are what more training gives. EM sees the sets, and so passes the true parameters",
         task="mixtures",
         scores=("log-likelihood", "log-likelihood after EM", "of the true parameters"),
         num_folds=3,

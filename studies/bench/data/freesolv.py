@@ -32,7 +32,7 @@ def freesolv(data: Path | None = None) -> DataSet:
 
     return DataSet(
         name="freesolv",
-        about="A set is the atoms of a molecule, with element, coordinates in Å, bonds and partial charge; the target "
+        about="A set is the atoms of a molecule, with element, coordinates in Å, bonds and partial charge. The target "
         "is its free energy of hydration in kcal/mol (FreeSolv 0.52, Mobley and Guthrie, 2014).",
         task="regression",
         scores=("RMSE", "MAE"),

@@ -26,7 +26,7 @@ def jets(data: Path | None = None) -> DataSet:
     """Returns 2,000 jets for training and 2,000 for the test, different ones per fold. No files are needed."""
     return DataSet(
         name="jets",
-        about="A set is a jet of 5 to 100 particles, log pt, η and the angle φ; it has one prong, or two that spread "
+        about="A set is a jet of 5 to 100 particles: log pt, η and the angle φ. It has one prong, or two that spread "
         "as far, which the distances of pairs tell (made).",
         task="classification",
         scores=("AUC", "accuracy"),

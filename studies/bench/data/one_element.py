@@ -36,8 +36,8 @@ def median(data: Path | None = None) -> DataSet:
 def odd_one_out(data: Path | None = None) -> DataSet:
     """Returns the task of detecting one moved point among 5 to 30. It is moved by 2; the scatter is 0.5 per column."""
     what = (
-        f"5 to 30 points in {DIMENSIONS} dimensions, which scatter by 0.5 around a centre that is drawn per set; in "
-        "half of the sets one of them is moved by 2 in a random direction, and the question is whether one was"
+        f"5 to 30 points in {DIMENSIONS} dimensions, which scatter by 0.5 around a centre that is drawn per set. In "
+        "half of the sets one of them is moved by 2 in a random direction. The question is whether one was"
     )
     return _made("odd-one-out", what, draw_odd_one_out, "classification", ("AUC", "accuracy"))
 
