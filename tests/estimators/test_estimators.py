@@ -202,7 +202,7 @@ def test_columns_of_sets_and_categories():
     assert model.n_features_in_ == 3 and list(model.feature_names_in_) == ["x", "kind", "height"]
     with pytest.raises(ValueError, match="The feature names should match those that were passed during fit"):
         model.predict(frame.drop(columns="height"))
-    with pytest.warns(UserWarning, match=r"column 'kind' holds values that are new since training \(80\)"):
+    with pytest.warns(UserWarning, match=r"values that are new since training in column 'kind' \(80\)"):
         model.predict(frame.assign(kind=[["f", *x[1:]] for x in frame["kind"]]))
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from janossy.tables import Layout, TableEncoder, as_sets
+from janossy.tables.encoder import columns_by_count
 from janossy.tables.running_statistics import RunningStatistics
 
 TRAIN = {
@@ -75,14 +76,28 @@ def test_what_training_had_not():
     data = TRAIN | {"kind": [["tau", "e"], [], [None]], "pt": [[None, 2.0], [], [6.0]], "site": ["z", "x", None]}
     with pytest.warns(UserWarning) as told:
         elements, context, unseen = encoded(data, encoder)
-    assert sorted(str(warning.message).split(":")[0] for warning in told) == [
-        f"column {name!r} holds values that are new since training ({num})" for name, num in unseen.items()
+    assert [str(warning.message).split(":")[0] for warning in told] == [
+        "values that are new since training in column 'kind' (2) and column 'site' (1)"
     ]
     assert unseen == {"kind": 2, "site": 1}
     assert elements[:, 0].tolist() == [0, 1, 0] and context[:, 0].tolist() == [0, 1, 3]
     assert elements[0, 1] == 0 and elements.shape == (3, 5)  # missing, and no indicator: training missed none
     with warnings.catch_warnings(action="error"):  # told once
         assert encoded(data, encoder)[2] == {"kind": 2, "site": 1}
+
+
+@pytest.mark.parametrize(
+    ("counts", "text"),
+    [
+        ({"a": 1}, "column 'a' (1)"),
+        ({"a": 1, "b": 1000}, "column 'b' (1,000) and column 'a' (1)"),
+        ({"a": 1, "b": 3, "c": 2}, "column 'b' (3), column 'c' (2) and column 'a' (1)"),
+        ({"a": 1, "b": 4, "c": 3, "d": 2}, "column 'b' (4), column 'c' (3), column 'd' (2) and another column"),
+        (dict.fromkeys(range(9), 1), "column 0 (1), column 1 (1), column 2 (1) and 6 other columns"),
+    ],
+)
+def test_columns_are_named_by_count(counts, text):
+    assert columns_by_count(counts) == text
 
 
 def test_categories_of_other_sets_are_not_learnt():

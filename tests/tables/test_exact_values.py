@@ -283,7 +283,7 @@ def test_codes_of_a_model_and_of_a_table():
     with pytest.raises(ValueError, match=r"got numbers, in which 007 and 7 are the same. Read the column as text"):
         text.transform(as_sets({"code": [[7, 42]]}, categorical="code"))
     numbers = TableEncoder().fit(as_sets({"code": [[7, 42]]}, categorical="code"))
-    with pytest.warns(UserWarning, match=r"column 'code' holds values that are new since training \(2\)"):
+    with pytest.warns(UserWarning, match=r"values that are new since training in column 'code' \(2\)"):
         found = numbers.transform(as_sets({"code": [["42", "7", "007", "x"]]}))
     assert found.elements.values[:, 0].tolist() == [2, 1, 0, 0]
 

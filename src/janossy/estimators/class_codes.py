@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
 from janossy.estimators.class_targets import ClassTargets
-from janossy.tables.columns import category_of
+from janossy.tables.category import category_of
 from janossy.tables.targets import check_none_missing
 
 EXPECTED = "SetClassifier expects two classes or more in y"

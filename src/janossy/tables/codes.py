@@ -8,7 +8,8 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from janossy.files.typed_json import typed
-from janossy.tables.columns import Category, Column, Kind, Where
+from janossy.tables.category import Category
+from janossy.tables.columns import Column, Kind, Where
 
 FORMAT, VERSION = "janossy.TableEncoder", 1
 """The format and version of the state of a ``TableEncoder``."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from decimal import Decimal
 from math import isinf, isnan
 from typing import Any, Literal, cast, get_args
@@ -13,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from janossy.tables.arrow import UUIDS, is_binary, is_text, one_chunk
+from janossy.tables.category import Category, category_of
+from janossy.tables.objects import inferred, shortened
 
 Kind = Literal["numeric", "categorical", "boolean", "date"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 Where = Callable[[int], str]
 """A function that names a row, for errors."""
-
-Category = str | int | float | bool
 
 FLOAT_WHOLE = 2**53
 """The largest whole number up to which float64 holds every whole number."""
@@ -156,7 +155,7 @@ def from_numpy(values: np.ndarray, name: str) -> Column:
     if kind == "S":
         return from_arrow(pa.array(values.astype(object)), name)
     if kind in "UO":
-        return from_arrow(_inferred(values, name), name)
+        return from_arrow(inferred(values, name), name)
     if kind == "c":
         raise ValueError(f"Complex data not supported: column {name!r} is {values.dtype}. Give two real columns.")
     raise TypeError(f"column {name!r} expects numbers, text, booleans or dates; got {values.dtype}. Convert it.")
@@ -201,46 +200,6 @@ def from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> Column:
         f"column {name!r} expects numbers, text, booleans or dates; got Arrow's {kind}. "
         "Convert it, or leave the column out."
     )
-
-
-def category_of(x: Any) -> Any:
-    """Returns the value by which ids and categories name x. Different values have different names.
-
-    - Dates with a time zone become UTC. Dates with nanoseconds become text.
-    - Decimals become numbers if float64 or int holds them, else text.
-    - UUIDs and bytes become text. Bytes that are not UTF-8 become hexadecimal digits.
-    """
-    if isinstance(x, tuple):
-        return tuple(map(category_of, x))
-    if hasattr(x, "to_datetime64"):  # pandas'
-        x = x.to_datetime64()
-    if isinstance(x, np.datetime64):
-        rounded = x.astype("datetime64[us]")
-        return rounded.item() if rounded == x else str(x)
-    if isinstance(x, datetime) and x.tzinfo is not None:
-        return x.astimezone(UTC).replace(tzinfo=None)
-    if isinstance(x, np.generic) and not isinstance(x, np.timedelta64):
-        x = x.item()
-    if isinstance(x, int) and abs(x) >= 10**DIGITS:
-        return str(x)
-    if isinstance(x, Decimal) and x.is_finite():
-        if x == x.to_integral_value():
-            return int(x)
-        number = float(x)
-        return number if Decimal(repr(number)) == x else f"{x.normalize():f}"
-    if isinstance(x, UUID):
-        return str(x)
-    if isinstance(x, bytes):
-        try:
-            text = x.decode()
-        except UnicodeDecodeError:
-            return HEXADECIMAL + x.hex()
-        return HEXADECIMAL + x.hex() if text.startswith(HEXADECIMAL) else text
-    return x
-
-
-HEXADECIMAL = "\\x"
-"""The prefix of bytes that are written in hexadecimal, as in PostgreSQL and DuckDB."""
 
 
 def _durations(values: np.ndarray) -> Column:
@@ -348,64 +307,7 @@ def _parsed(column: Column, name: str, where: Where) -> Column:
             rows = np.flatnonzero(column.values == code)
             if len(rows):
                 raise ValueError(
-                    f"column {name!r} is numeric, and expects numbers; got the text {_short(x)} in "
+                    f"column {name!r} is numeric, and expects numbers; got the text {shortened(x)} in "
                     f"{where(int(rows[0]))}. Correct it, or name the column in categorical=."
                 ) from None
     return Column("numeric", numbers[column.values])
-
-
-def _inferred(values: np.ndarray, name: str) -> pa.Array:
-    """Returns text and objects in the type that Arrow infers: text, numbers, booleans or dates."""
-    try:
-        inferred = pa.array(values, from_pandas=True)
-    except OverflowError as error:
-        large = _large_integers(values)
-        if large is None:
-            raise TypeError(
-                f"column {name!r} expects numbers of one kind; got whole numbers beyond 64 bits."
-            ) from error
-        return large
-    except (ValueError, TypeError, pa.ArrowException) as error:
-        if all(x is None or isinstance(x, UUID) for x in values):  # pyarrow infers their type from version 24 on
-            stored = pa.array([None if x is None else x.bytes for x in values], pa.binary(16))
-            return pa.ExtensionArray.from_storage(pa.uuid(), stored)
-        first, row = _odd_one(values)
-        raise TypeError(
-            f"column {name!r} expects values of one type, and each argument must be a string or a number (or a "
-            f"boolean, or a date); got {first} and, in row {row}, {_short(values[row])}. Convert the column."
-        ) from error
-    if pa.types.is_timestamp(inferred.type) and any(getattr(x, "nanosecond", 0) for x in values):
-        inferred = pa.array(values, pa.timestamp("ns", inferred.type.tz), from_pandas=True)
-    if pa.types.is_duration(inferred.type) and any(getattr(x, "nanoseconds", 0) for x in values):
-        inferred = pa.array(values, pa.duration("ns"), from_pandas=True)
-    if pa.types.is_nested(inferred.type):
-        raise TypeError(
-            f"column {name!r} expects one value per row, each a string or a number; got Arrow's {inferred.type}. Give "
-            "counts as a Counter, and the entries of other dicts as columns."
-        )
-    return inferred
-
-
-def _large_integers(values: np.ndarray) -> pa.Array | None:
-    """Returns whole numbers beyond 64 bits as decimals, or None for other values."""
-    if not all(x is None or (isinstance(x, int) and not isinstance(x, bool)) for x in values):
-        return None
-    digits = max(len(str(abs(x))) for x in values if x is not None)
-    if digits > DIGITS:
-        return pa.array([None if x is None else str(x) for x in values], pa.large_string())
-    return pa.array([None if x is None else Decimal(x) for x in values], pa.decimal256(digits, 0))
-
-
-DIGITS = 76
-"""The number of digits of Arrow's longest decimals."""
-
-
-def _odd_one(values: np.ndarray) -> tuple[str, int]:
-    """Returns the type of the first value, and the first row with another type."""
-    types = [type(x).__name__ for x in values]
-    return types[0], next((row for row, kind in enumerate(types) if kind != types[0]), 0)
-
-
-def _short(x: Any) -> str:
-    text = repr(x)
-    return text if len(text) < 40 else f"{text[:36]} …"

@@ -100,13 +100,12 @@ class TableEncoder:
         context = self._encoded(self.context, sets.context, len(sets), sets.place_of_set, unseen)
         if sets.inner is not None:
             elements = np.concatenate((elements, sets.inner[:, None].astype(np.float32)), axis=1)
-        for name, num in unseen.items():
-            if name not in self._warned:
-                warn(
-                    f"column {name!r} holds values that are new since training ({num:,}): they are encoded as unknown, "
-                    "and so are missing values, if training had none. Encoded.unseen counts them.",
-                    stacklevel=2,
-                )
+        if new := {name: num for name, num in unseen.items() if name not in self._warned}:
+            warn(
+                f"values that are new since training in {columns_by_count(new)}: they are encoded as unknown, and so "
+                "are missing values, if training had none. Encoded.unseen counts them.",
+                stacklevel=2,
+            )
         self._warned |= unseen.keys()
         ragged = Ragged(torch.from_numpy(elements), torch.tensor(sets.offsets), sizes=sets.sizes.tolist())
         return Encoded(ragged, torch.from_numpy(context), unseen)
@@ -217,6 +216,15 @@ def names_of(codes: tuple[Code, ...]) -> tuple[str, ...]:
     """Returns the names of these columns: first those of codes, then those of numbers."""
     numbers = [name for code in codes if isinstance(code, Number) for name in code.names]
     return (*(code.name for code in codes if isinstance(code, CategoryCodes)), *numbers)
+
+
+def columns_by_count(counts: Mapping[str, int]) -> str:
+    """Returns the names of columns and their counts, the largest first, as text. At most three are named."""
+    first = sorted(counts, key=lambda name: -counts[name])[:3]
+    named = [f"column {name!r} ({counts[name]:,})" for name in first]
+    if more := len(counts) - len(named):
+        named.append("another column" if more == 1 else f"{more} other columns")
+    return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
 
 
 def check_columns(codes: tuple[Code, ...], columns: Mapping[str, Column]) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from janossy.tables.columns import Column, Where, category_of
+from janossy.tables.category import category_of
+from janossy.tables.columns import Column, Where
 from janossy.tables.table import offsets_of, set_name, tuples
 
 

@@ -8,7 +8,8 @@ from warnings import warn
 import numpy as np
 from torch import Tensor
 
-from janossy.tables.columns import Column, Where, category_of
+from janossy.tables.category import category_of
+from janossy.tables.columns import Column, Where
 from janossy.tables.grouping import ids_of, listed
 from janossy.tables.lists import Lists, array_columns, to_numpy
 from janossy.tables.sources import Source, is_of, named_columns, source
