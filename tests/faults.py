@@ -681,6 +681,11 @@ FAULTS = (
         "where(num > 0, self.absent)", "where(num > 0, 0 * self.absent)",
     ),
     _in(
+        "nn/statistics", "distinct.py", "nn/test_statistics",
+        "a value that a set repeats is counted again",
+        "+ places).unique()", "+ places)",
+    ),
+    _in(
         "nn/encoder", "moments.py", "nn/test_encoder",
         "shares of slots count padding",
         "scores.softmax(1) * mask[:, None]", "scores.softmax(1)",

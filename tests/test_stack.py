@@ -397,6 +397,17 @@ def test_joined_sets_and_a_context():
     close(stack(Ragged.cat(sets), joined=True, context=context), expected)
 
 
+def test_generators_of_networks_whose_orders_are_fixed_in_evaluation():
+    def pooling():
+        return JanossyPooling(GRU(D, 4), Sampled(2), fixed_in_eval=True)
+
+    alone = [JanossyNetwork(None, pooling()).double().eval() for _ in range(R)]
+    stack, sets = Stack(alone).eval(), batches("gru", "ragged")
+    for given in (lambda: sources(), lambda: [None] * R, lambda: [None, *sources()[1:]]):
+        expected = torch.stack([n(own, generator=g) for n, own, g in zip(alone, sets, given(), strict=True)])
+        close(stack(sets, generators=given()), expected)
+
+
 @pytest.mark.parametrize("case", ["k2 of ids", "lstm of ids"])
 def test_predictions_of_a_stack_are_the_members(case):
     alone, sets = networks(case), batches(case, "shared")

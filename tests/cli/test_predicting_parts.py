@@ -82,6 +82,17 @@ def test_parts_are_what_the_predictor_gives_and_are_never_written_twice(model, s
     assert not list(Path("out").glob(".*"))
 
 
+def test_ids_of_several_columns_are_kept(model, sets, janossy):
+    code, stdout, _ = janossy("predict", model, sets, "--set-id", "id+note", "--out", "out")
+    assert code == 0 and "columns id, note, prediction" in stdout
+
+
+@pytest.mark.parametrize("option", ["--decimal ,", "--sheet Orders", "--list-separator ;"])
+def test_options_of_text_files_are_refused(model, sets, janossy, option):
+    code, _, stderr = janossy("predict", model, sets, *option.split(), "--out", "out")
+    assert code == 2 and f"{option.split()[0]} has no effect with a folder as --out, which reads Parquet" in stderr
+
+
 KILLED = """
 import os, signal, sys
 from janossy.cli.workflow import predicting_parts as parts

@@ -3,7 +3,9 @@
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from janossy.estimators import load
 from tests.cli.commands import janossy, orders, write
@@ -35,6 +37,20 @@ def test_a_fit_of_a_folder(sets):
     assert sets("predict", "model", "sets/a.parquet", "--out", "told.csv")[0] == 0
     code, _, err = sets(*command, "--out", "again", "--drop", "price")
     assert code == 2 and "saved holds a checkpoint of another fit" in err
+
+
+def test_few_sets_in_the_first_row_group(janossy):
+    """Validation takes a part of all sets."""
+    table = orders(40)
+    rows = pa.table(table).group_by(["order", "returned", "total"], use_threads=False)
+    sets = rows.aggregate([(name, "list") for name in ("item", "price", "hour")])
+    parquet.write_table(sets, "sets.parquet", row_group_size=3)
+    command = ("--stream", "--target", "returned", "--drop", "order,total", "--strategy", "k1", "--max-epochs", "1")
+    code, out, err = janossy("fit", "sets.parquet", *command, "--out", "model")
+    assert (code, err) == (0, "") and "40 sets, of which the first 3 sets" in out
+    parquet.write_table(sets[:1], "one.parquet")
+    code, _, err = janossy("fit", "one.parquet", *command, "--out", "none")
+    assert code == 2 and "need 2 sets or more; got 1" in err
 
 
 def test_several_classes(janossy):

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from pyarrow import csv, parquet
 
 from tests.cli.commands import janossy, write  # noqa: F401
 
@@ -85,6 +85,9 @@ def test_labels(janossy):  # noqa: F811
     assert "compared with the column 'labels': accuracy" in compared and "low, many" in shown
     right = [set(one) == set(two) for one, two in zip(table["prediction"].to_pylist(), _of_sets("labels"), strict=True)]
     assert f"all right {np.mean(right):.4f}" in compared
+    assert janossy("predict", "model", "t.parquet", "--out", "out.csv")[0] == 0
+    texts = csv.read_csv("out.csv")["prediction"].to_pylist()
+    assert [json.loads(text) for text in texts] == table["prediction"].to_pylist()
 
 
 def _of_sets(name: str) -> list:

@@ -241,6 +241,15 @@ def test_the_clock_ends_a_fit():
         assert not isinstance(scores, TreeEnsemble) or scores.num_trees <= paths.TREES_PER_STEP
 
 
+def test_different_values_are_counted_where_sets_repeat_them():
+    repeated = {"item": [["tea", "tea", "milk"], ["tea"], ["milk"] * 2, ["tea"] * 3]}
+    statistics = SetStatistics().fit(repeated)
+    place = statistics.get_feature_names_out().tolist().index("distinct values of item")
+    assert statistics.transform(repeated)[:, place].tolist() == [2, 1, 1, 1]
+    once = SetStatistics().fit({"item": [["tea", "milk"], ["tea"], ["milk"], ["milk", "tea"]]})
+    assert not any("distinct" in name for name in once.get_feature_names_out())
+
+
 def test_wide_statistics_are_fitted_sparse(monkeypatch):
     sets, y = baskets()
     dense = SetRegressor("linear", validation=2, random_state=0).fit(sets, y).predict(sets)
@@ -254,7 +263,7 @@ def test_splits_choose_together():
     sets, y = baskets()
     model = SetRegressor({"strategy": "trees", "num_trees": 60}, validation=5, random_state=0).fit(sets, y)
     assert len({network.scores.num_trees for network in model.ensemble_.networks}) == 1
-    splits, task = [(torch.arange(9, 90), torch.arange(9)), (torch.arange(81), torch.arange(81, 90))], Regression(1)
+    splits, task = [(torch.arange(30, 90), torch.arange(30)), (torch.arange(60), torch.arange(60, 90))], Regression(1)
     encoder = model.encoder_
     encoded = encoder.transform(sets)
     targets = torch.from_numpy(y)[:, None].float()

@@ -301,6 +301,12 @@ def test_ids_may_overlap_where_no_set_is_in_two_files(tmp_path):
     assert len(SetStream(tmp_path, set_id="i+j")) == 6
 
 
+def test_one_set_is_left_to_train_on(tmp_path):
+    parquet.write_table(grouped(3), tmp_path / "a.parquet")
+    model = SetRegressor("k1", max_epochs=1, validation=0.9).fit(tmp_path / "a.parquet", "y")
+    assert len(model.validation_sets_.sets) == 2
+
+
 def test_files_that_are_no_parquet(tmp_path):
     (tmp_path / "a.parquet").write_text("no")
     with pytest.raises(ValueError, match=r"a.parquet cannot be read"):

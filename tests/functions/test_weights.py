@@ -35,8 +35,10 @@ from janossy.nn import (
     CachedMean,
     ColumnEmbedding,
     InducedAttention,
+    InnerSets,
     JanossyEquivariant,
     PooledNorm,
+    PowerMean,
     Readout,
     Relations,
     Residual,
@@ -45,8 +47,10 @@ from janossy.nn import (
     SetEncoder,
     SetNorm,
     SlotAttention,
+    SoftmaxMean,
 )
-from janossy.orderings import AsGiven
+from janossy.nn.groups import GroupPooling, reversal
+from janossy.orderings import AsGiven, Canonical, OrderWeights
 from janossy.saving import load, save
 
 D = 4
@@ -79,6 +83,14 @@ COMPOSED: dict[str, Callable[[], nn.Module]] = {
     "JanossyPooling": lambda: JanossyPooling(MADE["TupleMLP"](), Tuples(2)),
     "JanossyEquivariant": lambda: JanossyEquivariant(GRU(D, 3, per_position=True), AsGiven()),
     "Relations": lambda: Relations(MADE["TupleMLP"]()),
+    "InnerSets": lambda: InnerSets(MADE["TupleMLP"]()),
+    "GroupPooling": lambda: GroupPooling(MADE["TupleMLP"](), reversal(2)),
+    "OrderWeights": lambda: JanossyPooling(GRU(D, 3), Canonical(key=(0, 1), order_weights=OrderWeights(2))),
+    "PowerMean": lambda: JanossyPooling(GRU(D, 3), Sampled(2), reduce=PowerMean(3.0, learn=True)),
+    "SoftmaxMean": lambda: JanossyPooling(GRU(D, 3), Sampled(2), reduce=SoftmaxMean(0.5, learn=True)),
+    "MultiheadAttention": lambda: JanossyPooling(
+        nn.Sequential(nn.TransformerEncoderLayer(D, 2, 6, batch_first=True), nn.Flatten()), Tuples(2)
+    ),
     "BesidePooled": lambda: BesidePooled(JanossyPooling(MADE["TupleMLP"](), Tuples(2))),
     "CachedMean": lambda: CachedMean(nn.Linear(D, 3), num_elements=5, out_features=3),
     "ExchangeableDensity": lambda: ExchangeableDensity(MADE["Autoregressive"](), sizes=CategoricalSizes(3)),

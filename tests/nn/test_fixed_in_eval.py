@@ -20,6 +20,7 @@ from janossy import (
     predict,
 )
 from janossy.inference import predict_passes
+from janossy.nn import SetEncoder
 from janossy.orderings import Learned
 from janossy.saving import load, save
 from tests.examples import D, distinct_sets, generator
@@ -145,6 +146,13 @@ def test_predict_counts_no_draws_of_a_fixed_layer(sets):
     assert (predict(network(True), sets, 6, seed=0).standard_error[:2] > 0).all()
     with pytest.raises(ValueError, match="layers beside the pooling draw"):
         predict(network(False), sets, 6, seed=0)
+
+
+def test_predict_counts_no_draws_of_learned_orders(sets):
+    """In evaluation, the layer before the pooling sorts by its scores."""
+    before = JanossyEquivariant(GRU(D, D, per_position=True), Learned(nn.Linear(D, 1)))
+    network = JanossyNetwork(None, JanossyPooling(GRU(D, 2), Sampled(1)), encoder=SetEncoder([before]))
+    assert (predict(network, sets, 6, seed=0).standard_error[:2] > 0).all()
 
 
 def test_it_is_saved_and_copied(tmp_path, sets):

@@ -15,6 +15,7 @@ from janossy.nn.statistics import (
     CodeValues,
     ContextCodeValues,
     ContextColumns,
+    DistinctCounts,
     LinearScores,
     NumberStatistics,
     OthersAtExtremes,
@@ -57,6 +58,7 @@ def blocks():
         "numbers": NumberStatistics(NUMBERS, quantiles=LEVELS),
         "moments": NumberStatistics(NUMBERS, quantiles=(), moments=("sum", "min")),
         "others": OthersAtExtremes(NUMBERS),
+        "distinct": DistinctCounts([0, 3], num_codes=2),
         "counts": bag([0]),
         "fractions": bag([1], scheme="fraction", cells=[0, 3]),
         "bins": bag([2]),
@@ -113,6 +115,8 @@ def by_definition(name, block, rows, of_set):
         return np.concatenate([x.sum(0), x.min(0)])
     if name == "others":
         return [x[x[:, j] == f(x[:, j]), 1 - j].mean() for f in (np.min, np.max) for j in range(2)]
+    if name == "distinct":
+        return [len(set(c)), len(set(x[:, 1]))]
     if name == "values":
         of = block.values.double().numpy()[d]
         return np.concatenate([of.mean(0), of.min(0), of.max(0), of.sum(0)])
@@ -232,6 +236,8 @@ def test_names_tell_statistics_apart():
     for name in (
         "mean of x",
         "y where x is least",
+        "distinct values of c",
+        "distinct values of y",
         "count of c=2",
         "amount of y of d=3",
         "mean of x of c=1 & d=3",
@@ -255,6 +261,8 @@ def test_names_tell_statistics_apart():
         (lambda: CellPairs(bag([0], scheme="fraction"), num_pairs=1), "of scheme 'count'"),
         (lambda: PooledStatistics([bag([0])], vocabularies=(2,), num_numbers=1), "expects codes as it was made for"),
         (lambda: PooledStatistics([NumberStatistics(2)], vocabularies=(), num_numbers=1), "2 columns of numbers"),
+        (lambda: PooledStatistics([DistinctCounts([2], num_codes=1)], vocabularies=(3,), num_numbers=1),
+         r"DistinctCounts of columns \[2\], after 1 of codes, .* got 1 of codes and 1 of numbers"),
         (lambda: PooledStatistics([CodeValues(0, num_values=3, width=1)], vocabularies=(4,), num_numbers=0), "3 codes"),
         (lambda: PooledStatistics([ContextColumns([2**19], num_numbers=0, max_indicators=2**20)], vocabularies=(),
                                   num_numbers=0), "at most 262144 features"),

@@ -58,7 +58,7 @@ ROWS = (
     Row("durations", pa.duration("s"), (dt.timedelta(0, 5), dt.timedelta(1)), lambda x: x.total_seconds()),
     Row("structs", pa.struct([("a", pa.int64())]), ({"a": 1}, {"a": 2}), None),
     Row("maps", pa.map_(pa.string(), pa.int64()), ([("a", 1)], [("a", 2)]), None),
-    Row("lists of lists", pa.list_(pa.list_(pa.float64())), ([[1.0], [2.0, 3.0]], [[4.0]]), None),
+    Row("lists of lists, of several lengths", pa.list_(pa.list_(pa.float64())), ([[1.0], [2.0, 3.0]], [[4.0]]), None),
 )
 ROLES = ("unnamed", "id", "category", "number", "target")
 REFUSED = "refused"

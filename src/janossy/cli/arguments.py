@@ -103,9 +103,9 @@ def dialect(
     list_separator: str,
     sheet: str | None,
     files: Sequence[Path | str],
-    stream: bool = False,
+    parquet_by: str = "",
 ) -> "Dialect":
-    """Returns the dialect of CSV files. With ``stream``, all files are Parquet, also those of folders.
+    """Returns the dialect of CSV files. ``parquet_by`` is the option with which all files are Parquet, if any.
 
     Raises: BadArgument for marks or an encoding that do not exist, and for options that none of these files needs.
     """
@@ -133,11 +133,11 @@ def dialect(
         "--null-values": null_values,
         "--encoding": encoding,
         "--list-separator": list_separator,
-        "--sheet": stream and sheet is not None,
+        "--sheet": parquet_by and sheet is not None,
     }
     needless = next((option for option, value in given.items() if value), None)
-    if needless and stream:
-        raise BadArgument(f"{needless} has no effect with --stream, which reads Parquet files. Leave it out.")
+    if needless and parquet_by:
+        raise BadArgument(f"{needless} has no effect with {parquet_by}, which reads Parquet files. Leave it out.")
     if needless and all(str(file).lower().endswith(TYPED) for file in files):
         raise BadArgument(
             f"{needless} is for files whose values are text; got {files[0]}, whose columns have types. Leave it out."

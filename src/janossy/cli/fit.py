@@ -274,7 +274,8 @@ def fit(
         from janossy.cli.workflow.fitting import Request, fit
         from janossy.cli.workflow.record import Recipe
 
-    how = dialect(decimal, thousands, delimiter, null_values, encoding, list_separator, sheet, files, stream)
+    parquet_by = "--stream" if stream else ""
+    how = dialect(decimal, thousands, delimiter, null_values, encoding, list_separator, sheet, files, parquet_by)
     columns.append(how.spelling.null_values)
     columns += [() if name is None else (name,) for name in (weight, groups, event)]
     recipe = replace(Recipe(*columns), inner_id=set_ids[1:])

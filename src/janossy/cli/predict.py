@@ -106,6 +106,8 @@ def predict(
     if not out.suffix:
         if mark_far:
             raise BadArgument(f"--mark-far expects an --out that is a file; got {out}.")
+        parquet_by = "a folder as --out"
+        dialect(decimal, thousands, delimiter, null_values, encoding, list_separator, sheet, files, parquet_by)
         check_model(model)
         with loading():
             load_torch()

@@ -29,6 +29,8 @@ class SetStatistics(TransformerMixin, BaseEstimator):
       numbers by category. Sums are those of amounts, which are numbers that are never negative. Means are those of
       other numbers, and of amounts if a set holds half of the categories or more on average, as with readings by
       sensor. A bag keeps the categories that most sets hold; the others share buckets by a hash.
+    - For each column of categories, and with six columns or fewer for each column of numbers: the number of different
+      values, if sets hold a value twice.
     - With six columns or fewer: combinations of the values of two columns, and of all.
     - In small sets: pairs of categories that occur in one set.
     - The sets' own columns: numbers, and an indicator per category.

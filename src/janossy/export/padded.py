@@ -38,10 +38,13 @@ REDUCTIONS: dict[str | None, Callable[[Tensor, Tensor], Tensor]] = {
 class PaddedNetwork(nn.Module):
     """A ``JanossyNetwork`` of padded sets: one graph for any number of sets, sizes and permutations.
 
-    It computes ``network(Ragged.from_padded(x, mask))``, with the network's own parameters. It exports by
-    ``torch.export`` and ``export_onnx``, and runs under ``torch.func.vmap``. It can be differentiated twice, as far as
-    f, h and rho allow. Recurrences run cell by cell, as a loop in Python. When exported, they are one ``scan`` of any
-    length.
+    It computes ``network(Ragged.from_padded(x, mask))``, with the network's own parameters. Over Sampled, it always
+    draws num permutations, or takes those of the noise. There it ignores ``fixed_in_eval``, ``exhaust`` and
+    ``orderings_train``.
+
+    It exports by ``torch.export`` and ``export_onnx``, and runs under ``torch.func.vmap``. It can be differentiated
+    twice, as far as f, h and rho allow. Recurrences run cell by cell, as a loop in Python. When exported, they are one
+    ``scan`` of any length.
 
     Args:
         network: a network of one of two kinds. The first is over Canonical, or Sampled without k, seed and exact_last.

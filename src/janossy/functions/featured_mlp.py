@@ -23,6 +23,8 @@ class FeaturedMLP(TupleFunction, StatesItsMeaning):
     (docs/results/sets/defaults.md).
 
     Args:
+        k: the number of elements of a row.
+        in_features: the width of an element.
         hidden_features: one width or several. A width counts both halves; the first half has the odd unit.
         features: a module that maps rows (T, k, in_features) to (T, c), c = features.out_features >= 1.
         out_features: the width of a linear layer at the end. Without it f returns its last hidden activations.

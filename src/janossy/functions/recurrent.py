@@ -200,8 +200,10 @@ class RNN(Recurrence):
         With ``per_position=True`` every position's hidden state, (T, L, ·), for ``JanossyEquivariant``.
     Raises: ValueError as ``Recurrence``.
 
-    Args: as torch's ``nn.RNN``. ``unrolled=True`` runs cell by cell, which double backward needs on CUDA.
-        ``torch.compile`` unrolls rows of k elements.
+    Args: as torch's ``nn.RNN``, whose input_size and hidden_size are ``in_features`` and ``hidden_features`` here.
+        There are always biases, and rows are (T, L, in_features), so that ``bias`` and ``batch_first`` are not taken.
+        ``unrolled=True`` runs cell by cell, which double backward needs on CUDA. ``torch.compile`` unrolls rows of k
+        elements.
     """
 
     kind = "rnn"
@@ -222,8 +224,10 @@ class GRU(Recurrence):
         With ``per_position=True`` every position's hidden state, (T, L, ·), for ``JanossyEquivariant``.
     Raises: ValueError as ``Recurrence``.
 
-    Args: as torch's ``nn.GRU``. ``unrolled=True`` runs cell by cell, which double backward needs on CUDA.
-        ``torch.compile`` unrolls rows of k elements.
+    Args: as torch's ``nn.GRU``, whose input_size and hidden_size are ``in_features`` and ``hidden_features`` here.
+        There are always biases, and rows are (T, L, in_features), so that ``bias`` and ``batch_first`` are not taken.
+        ``unrolled=True`` runs cell by cell, which double backward needs on CUDA. ``torch.compile`` unrolls rows of k
+        elements.
     """
 
     kind = "gru"
@@ -249,8 +253,10 @@ class LSTM(Recurrence):
         With ``per_position=True`` every position's hidden state, (T, L, ·), for ``JanossyEquivariant``.
     Raises: ValueError as ``Recurrence``.
 
-    Args: as torch's ``nn.LSTM``. ``unrolled=True`` runs cell by cell, which double backward needs on CUDA.
-        ``torch.compile`` unrolls rows of k elements.
+    Args: as torch's ``nn.LSTM``, whose input_size and hidden_size are ``in_features`` and ``hidden_features`` here.
+        There are always biases, and rows are (T, L, in_features), so that ``bias`` and ``batch_first`` are not taken.
+        ``unrolled=True`` runs cell by cell, which double backward needs on CUDA. ``torch.compile`` unrolls rows of k
+        elements.
     """
 
     kind = "lstm"

@@ -115,4 +115,5 @@ def drawing_beside_pooling(model: Any) -> dict[str, RandomOrderings]:
     others = {name: part for name, part in model.named_modules() if part not in of_pooling}
     drawing = {name: part for name, part in others.items() if not getattr(part, "fixed_in_eval", False)}
     found = {name: getattr(part, "orderings", None) for name, part in drawing.items()}
-    return {name: own for name, own in found.items() if isinstance(own, RandomOrderings) and own.seed is None}
+    random = {name: own for name, own in found.items() if isinstance(own, RandomOrderings) and own.seed is None}
+    return {name: own for name, own in random.items() if own.in_prediction().draws}

@@ -17,6 +17,7 @@ class RobbinsMonro(LRScheduler):
         optimizer: the optimizer, such as ``torch.optim.SGD``, whose learning rates are η_0.
         tau: τ, the number of steps at almost the first rate.
         power: p.
+        last_epoch: the number of the last step, to go on with a schedule; -1 for a new one.
 
     Shapes: none. Call ``step()`` once per step of the optimizer.
     Raises: TypeError for an argument of another type; ValueError unless tau > 0 and 1/2 < power <= 1.

@@ -4,6 +4,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from janossy.functions.weights import draw_anew
 from janossy.nn.encoder.layer import SetLayer
 from janossy.nn.network import JanossyNetwork
 from janossy.sets import Ragged
@@ -38,6 +39,10 @@ class InnerSets(SetLayer):
         if not isinstance(inner, nn.Module):
             raise TypeError(f"InnerSets expects inner to be a module; got {type(inner).__name__}.")
         self.inner = inner
+
+    def reset_parameters(self) -> None:
+        """Draws the weights of ``inner`` anew."""
+        draw_anew(self)
 
     def forward(self, sets: Ragged) -> Ragged:
         inner, num_inner = self.split(sets)

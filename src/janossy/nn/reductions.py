@@ -89,6 +89,10 @@ class PowerMean(RowReduction):
             raise ValueError(f"PowerMean expects p as a number other than 0; got {p!r}. Use p=1e-3.")
         self.learn, self._first = learn, float(p)
 
+    def reset_parameters(self) -> None:
+        """Gives a learned p its first value again."""
+        _begin_again(self.p, self._first)
+
     def forward(self, rows: Ragged) -> Tensor:
         p = self.p
         logs = rows.map(lambda x: p * widened(x).clamp(min=SMALLEST).log())
@@ -126,6 +130,10 @@ class SoftmaxMean(RowReduction):
         self.t = _number("SoftmaxMean", "t", t, learn)
         self.learn, self._first = learn, float(t)
 
+    def reset_parameters(self) -> None:
+        """Gives a learned t its first value again."""
+        _begin_again(self.t, self._first)
+
     def forward(self, rows: Ragged) -> Tensor:
         rows = rows.map(widened)
         t = self.t
@@ -153,3 +161,8 @@ def _number(owner: str, name: str, value: float, learn: bool) -> Tensor | float:
     if not isinstance(value, Real) or isinstance(value, bool) or not abs(float(value)) < float("inf"):
         raise ValueError(f"{owner} expects {name} as a finite number; got {value!r}.")
     return nn.Parameter(torch.tensor(float(value))) if learn else float(value)
+
+
+def _begin_again(number: Tensor | float, first: float) -> None:
+    if isinstance(number, nn.Parameter):
+        nn.init.constant_(number, first)

@@ -32,6 +32,10 @@ class OrderWeights(nn.Module):
         check_integer("OrderWeights", "num_keys", num_keys, 1, "orders")
         self.logits = nn.Parameter(torch.zeros(num_keys))
 
+    def reset_parameters(self) -> None:
+        """Makes all weights equal again."""
+        nn.init.zeros_(self.logits)
+
     def forward(self) -> Tensor:
         return self.logits.softmax(0)
 

@@ -88,6 +88,7 @@ OURS: tuple[type, ...] = (
     statistics.SetSize,
     statistics.NumberStatistics,
     statistics.OthersAtExtremes,
+    statistics.DistinctCounts,
     statistics.CellCounts,
     statistics.CellPairs,
     statistics.CodeValues,

@@ -31,10 +31,10 @@ ELEMENTS = "f of all elements together"
 class Stack(nn.Module):
     """R networks of one architecture as one module, for several seeds or learning rates, or as an ensemble.
 
-    Every parameter is (R, *shape), under the name that it has in a network. Each network has its own sets, permutations
-    and gradients. Its outputs do not depend on the others, and are those of the network alone, up to rounding. So
-    training on the sum of R losses trains R networks. An optimiser that treats every number separately, such as SGD or
-    Adam, takes the same steps as with each network alone.
+    Every parameter is (R, *shape), named as in a network, after ``network.``. Each network has its own sets,
+    permutations and gradients. Its outputs do not depend on the others, and are those of the network alone, up to
+    rounding. So training on the sum of R losses trains R networks. An optimiser that treats every number separately,
+    such as SGD or Adam, takes the same steps as with each network alone.
 
     These are computed for all networks together:
 
@@ -232,12 +232,18 @@ class Stack(nn.Module):
             each = zip(self._members, split(elements, batch), batch.apart, sources, strict=True)
             return torch.cat([m.pooling(own, keys=keys, generator=source) for m, own, keys, source in each])
         pooling = self._members[0].pooling
-        problem = pooling.problem(elements, batch.joined, None, pooling.reduced, None)
+        problems = {  # with fixed_in_eval, orders depend on whether a generator is given
+            source is None: pooling.problem(elements, batch.joined, None, pooling.reduced, source) for source in sources
+        }
+        problem = problems[sources[0] is None]
         counts = self._counts(problem, batch)
         with errors_explained("f", f, problem.values):
             if how == TUPLES:
                 return tuples.pool_tuples(problem, cast(TupleMLP, f), counts, batch.num_sets)
-            rows = [problem.orderings.enumerate(*each) for each in zip(batch.apart, sources, strict=True)]
+            rows = [
+                problems[source is None].orderings.enumerate(keys, source)
+                for keys, source in zip(batch.apart, sources, strict=True)
+            ]
             return recurrences.pool_recurrences(problem, rows, batch.begins, cast(Recurrence, f), counts)
 
     def _counts(self, problem: Problem, batch: Batch) -> Sequence[int]:

@@ -230,7 +230,7 @@ def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskNam
             raise BadArgument(
                 f"{option} applies to classes, and the target {names[0]!r} is taken as numbers, {reason}."
             )
-    _check_enough(request.settings.get("validation"), len(read.sets), files)
+    _check_enough(request.settings.get("validation"), read, files)
     if task == "classification":
         for name, values in columns.items():
             if values.dtype.kind == "f" and (values != np.round(values)).any():
@@ -265,8 +265,10 @@ def _check_device(name: str) -> None:
         raise BadArgument(f"--device {name} is not available: {str(error).splitlines()[0]}") from None
 
 
-def _check_enough(validation: float | int | None, num_sets: int, files: str) -> None:
-    folds = validation if isinstance(validation, int) else FOLDS if validation is None else 2
+def _check_enough(validation: float | int | None, read: Read, files: str) -> None:
+    num_sets = len(read.sets if read.stream is None else read.stream)
+    by_default = FOLDS if validation is None and read.stream is None else 2
+    folds = validation if isinstance(validation, int) else by_default
     if num_sets < folds:
         raise BadArgument(f"{files}: {folds} folds of validation need {folds} sets or more; got {num_sets}.")
 

@@ -1,5 +1,6 @@
 """The work of ``janossy predict``: from a model and tables to a table of predictions."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,9 +33,18 @@ def load_model(folder: Path) -> AnyPredictor:
         raise BadArgument(str(error)) from None
 
 
+def _write_csv(table: pa.Table, path: str) -> None:
+    """Writes a CSV file. Lists are JSON text, which ``janossy fit`` reads as lists."""
+    for number, field in enumerate(table.schema):
+        if pa.types.is_list(field.type):
+            texts = [json.dumps(each, ensure_ascii=False) for each in table[number].to_pylist()]
+            table = table.set_column(number, field.name, pa.array(texts, pa.string()))
+    csv.write_csv(table, path)
+
+
 WRITERS = {
     ".parquet": parquet.write_table,
-    ".csv": csv.write_csv,
+    ".csv": _write_csv,
     ".arrow": feather.write_feather,
     ".feather": feather.write_feather,
 }

@@ -22,6 +22,7 @@ from janossy.cli.workflow.wording import in_options
 from janossy.files.atomic import beside, write_whole
 from janossy.saving import SavedModelError
 from janossy.tables.files import Files, open_files
+from janossy.tables.ids import parts_of
 
 PLAN = "_plan.json"
 """The file of the plan. Readers of Parquet folders skip names that begin with an underscore."""
@@ -173,9 +174,10 @@ def predict_parts(
     record = Record.read(model)
     targets = record.recipe.target if record is not None and len(record.recipe.target) > 1 else ()
     try:
-        predictor = SetPredictor(model, keep=set_id or None, targets=targets, num_permutations=num_permutations)
         # Workers may have another working directory.
         files = open_files([path.absolute() if isinstance(path, Path) else path for path in paths])
+        kept = [each for name in set_id for each in parts_of(name, files.schema.names)]
+        predictor = SetPredictor(model, keep=kept or None, targets=targets, num_permutations=num_permutations)
         schema = predictor.schema(files.schema)
     except (SavedModelError, ValueError, FileNotFoundError) as error:
         raise BadArgument(in_options(error)) from error

@@ -17,6 +17,7 @@ from janossy.nn.statistics import (
     CodeValues,
     ContextCodeValues,
     ContextColumns,
+    DistinctCounts,
     InnerStatistics,
     NumberStatistics,
     OthersAtExtremes,
@@ -170,6 +171,7 @@ def _blocks(
     if num_numbers:
         yield NumberStatistics(num_numbers, quantiles=(0.25, 0.5, 0.75) if num_numbers <= FEW_NUMBERS else ())
     few = layout.num_columns <= FEW_COLUMNS
+    yield from _distinct(seen, range(num_codes + num_numbers if few else num_codes), num_codes)
     if few and not compact and num_numbers > 1:
         yield OthersAtExtremes(num_numbers)
     amounts = _amounts(seen, layout)
@@ -216,6 +218,14 @@ def are_compositions(sets: Ragged, layout: Layout) -> bool:
     keys = seen.owners * layout.vocabularies[0] + seen.codes[:, 0]
     are_amounts = len(_amounts(seen, layout)) == layout.num_numbers
     return are_amounts and len(keys.unique()) == len(keys) and bool((seen.numbers > 0).all())
+
+
+def _distinct(seen: SortedSets, columns: Sequence[int], num_codes: int) -> Iterator[DistinctCounts]:
+    """Yields the numbers of different values in columns that repeat values within sets, if there are any."""
+    counts = DistinctCounts(columns, num_codes=num_codes)(seen)
+    repeats = (counts < seen.sizes[:, None]).sum(0) >= FEWEST_SETS
+    if repeats.any():
+        yield DistinctCounts([column for column in columns if repeats[column]], num_codes=num_codes)
 
 
 def _combinations(

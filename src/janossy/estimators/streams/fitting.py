@@ -272,9 +272,10 @@ def _validation_numbers(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns the ascending numbers of the validation sets, and the numbers of ``num_more`` other sets.
 
-    Validation is a part of all sets, at most 20,000. With ``groups`` (B,), it is whole groups, at least one.
+    Validation is a part of all sets, at most 20,000, and leaves one set to train on. With ``groups`` (B,), it is whole
+    groups, at least one.
     """
-    num_validation = min(MAX_SETS, max(1, round((PART if validation is None else validation) * num)))
+    num_validation = min(MAX_SETS, num - 1, max(1, round((PART if validation is None else validation) * num)))
     if groups is None:
         drawn = np.random.default_rng(seed).choice(num, num_validation, replace=False)
     else:

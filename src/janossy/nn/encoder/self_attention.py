@@ -33,9 +33,9 @@ class SelfAttention(SetLayer):
     Shapes: sets.values (N, in_features) -> Ragged of values (N, in_features), the same sets.
     Invariance: equivariant, exactly. A set's results do not depend on its batch-mates.
     Cost: time n² for a set of n; memory linear in n by torch's fused kernel. Sets of similar sizes are computed
-        together, padded by 15 % at most. A bias takes H·n² numbers, and reads rows in pieces of 1 GiB. The fused kernel
-        can be differentiated once. Under ``torch.nn.attention.sdpa_kernel(SDPBackend.MATH)`` results can be
-        differentiated any number of times, with n² numbers per head.
+        together, padded by 15 % at most in large groups. A bias takes H·n² numbers, and reads rows in pieces of 1 GiB.
+        The fused kernel can be differentiated once. Under ``torch.nn.attention.sdpa_kernel(SDPBackend.MATH)`` results
+        can be differentiated any number of times, with n² numbers per head.
     Raises:
         TypeError: for sizes that are not integers, or a bias that is not a module.
         ValueError: for sizes below 1, a num_heads that does not divide in_features, or elements of another width.

@@ -52,6 +52,10 @@ class GroupPooling(nn.Module):
         self.pooling = JanossyPooling(f, GroupImages(group), evaluate=evaluate, memory_budget=memory_budget)
         self.group = group
 
+    def reset_parameters(self) -> None:
+        """Draws the weights of f anew."""
+        self.pooling.reset_parameters()
+
     def forward(self, values: Tensor, tuples: Tensor) -> Tensor:
         """Returns the result of each tuple, (T, c)."""
         if not isinstance(values, Tensor) or values.dim() == 0 or values.is_meta:

@@ -2,6 +2,7 @@
 
 from janossy.nn.statistics.cells import CellCounts, CellPairs
 from janossy.nn.statistics.code_values import CodeValues, ContextCodeValues
+from janossy.nn.statistics.distinct import DistinctCounts
 from janossy.nn.statistics.inner import InnerStatistics
 from janossy.nn.statistics.moments import NumberStatistics, OthersAtExtremes
 from janossy.nn.statistics.pooled import ContextColumns, PooledStatistics, SetSize
@@ -13,6 +14,7 @@ __all__ = [
     "CodeValues",
     "ContextCodeValues",
     "ContextColumns",
+    "DistinctCounts",
     "InnerStatistics",
     "LinearScores",
     "NumberStatistics",
