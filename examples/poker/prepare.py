@@ -9,11 +9,14 @@ rank of five cards, and the worth of the hand.
 """
 
 import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import csv, parquet
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the root of the clone, as studies are not installed
 
 from studies.bench.data.poker import PLACE, URL, WORTHS, read, worths
 from studies.bench.files import file_at

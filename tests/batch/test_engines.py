@@ -45,6 +45,16 @@ def test_ray(law, ray):
     check(pa.concat_tables(ray.get(found.to_arrow_refs())))
 
 
+@pytest.mark.only_all
+def test_a_changed_model_is_refused_on_ray(ray, tmp_path):
+    model = saved("classes", tmp_path)
+    predictor = batch.SetPredictor(model)
+    shutil.rmtree(model)
+    saved("numbers", tmp_path).rename(model)
+    with pytest.raises(Exception, match="is not the model that was asked for"):
+        batch.on_ray(ray.data.from_arrow(table(5)), predictor).materialize()
+
+
 def test_daft(law):
     daft = pytest.importorskip("daft")
     predictor, sets, check = law

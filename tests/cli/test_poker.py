@@ -1,8 +1,11 @@
 """examples/poker: its README's commands, run on dealt hands, and the table of hands."""
 
+import os
 import re
 import runpy
 import shlex
+import subprocess
+import sys
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -34,6 +37,14 @@ def test_the_walk_of_the_readme(tmp_path, monkeypatch, capsys):
     assert "accuracy" in capsys.readouterr().out
     assert (tmp_path / "model" / "report.html").exists()
     assert parquet.read_metadata("predictions.parquet").num_rows == 10_000
+
+
+def test_it_runs_as_a_program_anywhere(tmp_path):
+    """The studies, which it imports, are not installed."""
+    command = [sys.executable, POKER / "prepare.py", "--deal", "10", "--out", "new.parquet"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True)
+    assert parquet.read_metadata(tmp_path / "new.parquet").num_rows == 50
 
 
 def test_the_file_is_downloaded(tmp_path, monkeypatch, capsys):

@@ -93,6 +93,21 @@ def test_options_of_text_files_are_refused(model, sets, janossy, option):
     assert code == 2 and f"{option.split()[0]} has no effect with a folder as --out, which reads Parquet" in stderr
 
 
+def test_a_prediction_that_is_not_finite_stops_its_part_alone(model, sets, janossy, monkeypatch):
+    predict, calls = SetPredictor.__call__, []
+
+    def first_fails(self, table):
+        calls.append(table)
+        if len(calls) == 1:
+            raise FloatingPointError("a prediction is not finite")
+        return predict(self, table)
+
+    monkeypatch.setattr(SetPredictor, "__call__", first_fails)
+    code, _, stderr = janossy("predict", model, sets, "--out", "out")
+    assert code == 1 and f"1 of {NUM_PARTS} parts failed" in stderr and "a.parquet, after row 0" in stderr
+    assert len(whole(Path("out"))) == NUM_PARTS - 1
+
+
 KILLED = """
 import os, signal, sys
 from janossy.cli.workflow import predicting_parts as parts

@@ -133,6 +133,16 @@ def test_bounds_are_of_unbiased_densities(scheme):
     assert not bound.exact.any() and (bound.num_permutations == 10).all() and (bound.standard_error > 0).all()
 
 
+def test_a_bound_by_all_orders_is_exact():
+    """A set with no more orders than are asked for takes each once."""
+    q = sequence_density("gru", "plane")
+    p, sets = ExchangeableDensity(q), some_sets(q.head, [0, 1, 2, 3, 5])
+    bound = p.log_prob(sets, 10, max_exact=0, generator=torch.Generator().manual_seed(0))
+    assert bound.exact.tolist() == [True] * 4 + [False] and bound.num_permutations.tolist() == [0] * 4 + [10]
+    close(bound.log_prob[:4], p.log_prob(sets).log_prob[:4])
+    assert not bound.standard_error[:4].any()
+
+
 @pytest.mark.statistical
 def test_bounds_rise_with_the_number_of_orders_and_know_their_error():
     """Means over 1,500 draws, with 4 standard errors between: once in 10^4 seeds a step that is no rise would pass."""

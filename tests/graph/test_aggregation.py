@@ -286,6 +286,16 @@ def test_other_orderings_in_evaluation():
     close(canonical(x, index), JanossyAggregation(f, orderings=AllPermutations())(x, index))
 
 
+def test_modules_of_the_orderings_in_evaluation_are_the_layer_s():
+    key = nn.Linear(D, 1)
+    aggregation = JanossyAggregation(GRU(D, 4), orderings_eval=Canonical(key=key))
+    assert any(p is key.weight for p in aggregation.parameters())
+    copy = JanossyAggregation(GRU(D, 4), orderings_eval=Canonical(key=nn.Linear(D, 1)))
+    copy.load_state_dict(aggregation.state_dict())
+    x, index = elements([3, 4])
+    assert torch.equal(copy.eval()(x, index), aggregation.eval()(x, index))
+
+
 def test_fixed_in_evaluation():
     f, (x, index) = GRU(D, 4), elements([7, 4])
     for options in ({}, {"num_permutations_eval": 4}, {"orderings_eval": Sampled(3, exhaust=0)}):

@@ -49,6 +49,11 @@ some_k = st.none() | st.integers(1, 7)
 # The neighbourhoods themselves
 
 
+def test_offsets_of_small_integers_that_fall_are_refused():
+    with pytest.raises(ValueError, match="offsets that rise from 0"):
+        Neighbourhoods(torch.tensor([0, 2, 1, 2], dtype=torch.uint8), torch.tensor([0, 1]))
+
+
 @given(edges=edge_lists, vertices=chosen_vertices)
 def test_whole_neighbourhoods_are_those_of_the_edges(edges, vertices):
     """In their order, with loops and parallel edges; 6 has none."""

@@ -113,6 +113,12 @@ def test_bad_pairs(distance, other):
         distance(ONE, other)
 
 
+def test_assignments_in_half_precision():
+    x, y = (torch.arange(8.0).roll(shift)[:, None] for shift in (0, 3))
+    found = assignment_distance(*(Ragged.from_sets([each.bfloat16()]) for each in (x, y)))
+    assert found.dtype == torch.bfloat16 and found.item() == 0
+
+
 @pytest.mark.parametrize("unmatched", [-1, "1", float("nan")])
 def test_bad_unmatched(unmatched):
     with pytest.raises(ValueError, match="expects unmatched"):

@@ -1,6 +1,6 @@
 """Predictions by Ray Data."""
 
-from dataclasses import fields
+import pyarrow as pa
 
 try:
     from ray.data import ActorPoolStrategy, Dataset
@@ -22,9 +22,19 @@ def on_ray(sets: Dataset, predictor: SetPredictor, *, workers: int = 1, batch_si
         on_ray(sets, SetPredictor("model"), workers=8).write_parquet("predictions")
     """
     return sets.map_batches(
-        type(predictor),
-        fn_constructor_kwargs={each.name: getattr(predictor, each.name) for each in fields(predictor) if each.init},
+        _Actor,
+        fn_constructor_args=(predictor,),
         batch_format="pyarrow",
         batch_size=batch_size,
         compute=ActorPoolStrategy(size=workers),
     )
+
+
+class _Actor:
+    """A predictor in a process of its own. It refuses a model that has changed, by the digest that it came with."""
+
+    def __init__(self, predictor: SetPredictor) -> None:
+        self.predictor = predictor
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        return self.predictor(table)

@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
@@ -63,7 +64,7 @@ def work(jobs: Sequence[J], num_workers: int, in_order: bool = False) -> Iterato
                 (worker,) = (w for w in workers if w.pipe is pipe)
                 try:
                     event = Event(*worker.pipe.recv())
-                except EOFError:
+                except (EOFError, ConnectionError):  # a reset: the worker ended before it read its job
                     worker.process.join()
                     workers.remove(worker)
                     reason = f"its process ended with code {worker.process.exitcode} (killed, or out of memory?)"
@@ -73,11 +74,11 @@ def work(jobs: Sequence[J], num_workers: int, in_order: bool = False) -> Iterato
                 if event.kind in ("done", "failed"):
                     if waiting:
                         worker.job = waiting.pop()
-                        worker.pipe.send(worker.job)
+                        _send(worker.pipe, worker.job)
                         yield Event("started", worker.job)
                     else:
                         workers.remove(worker)
-                        worker.pipe.send(None)
+                        _send(worker.pipe, None)
                         worker.process.join()
     finally:
         for worker in workers:
@@ -96,8 +97,14 @@ def _start(job: J) -> _Worker[J]:
     finally:
         signal.signal(signal.SIGINT, previous)
     there.close()
-    here.send(job)
+    _send(here, job)
     return _Worker(process, here, job)
+
+
+def _send(pipe: Connection, job: Job | None) -> None:
+    """Sends a job. If the worker has ended, the next ``recv`` says so."""
+    with suppress(ConnectionError):
+        pipe.send(job)
 
 
 def _run_until_none(pipe: Connection) -> None:

@@ -20,7 +20,7 @@ from janossy.functions.weights import draw_anew
 from janossy.nn.modes import evaluating
 from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import AllPermutations, Sampled
-from janossy.orderings.contract import Orderings
+from janossy.orderings.contract import Orderings, takes_all
 from janossy.orderings.rows import by_size
 from janossy.sets import Ragged
 
@@ -140,6 +140,8 @@ class ExchangeableDensity(nn.Module):
             if len(large):
                 bound, of_large = self._bound(sets[large], sampled, generator)
                 log_prob, error = log_prob.index_add(0, large, bound), error.index_add(0, large, of_large)
+            whole = torch.tensor([takes_all(sampled.exhausting(), n) for n in sets.sizes], device=sets.device).bool()
+            exact, counts = exact | whole, torch.where(whole, 0, counts)
         return Estimate(log_prob, error, counts, exact)
 
     def log_janossy(self, sets: Ragged, num_permutations: int = NUM_ORDERS, **options: object) -> Estimate:

@@ -3,14 +3,14 @@
 from typing import cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from janossy.checks import check_flag, check_integer
 from janossy.evaluate import Evaluator, Function
 from janossy.evaluate.lookup import Lookup
 from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import Orderings, Sampled
-from janossy.orderings.contract import check_orderings, repeatable
+from janossy.orderings.contract import check_orderings, modules_of, repeatable
 from janossy.sets import Ragged
 
 try:
@@ -115,6 +115,8 @@ class JanossyAggregation(Aggregation):
             fixed_in_eval=fixed_in_eval and orderings_eval is None,
         )
         self.orderings_eval = orderings_eval
+        if modules := modules_of(orderings_eval):
+            self.of_orderings_eval = nn.ModuleList(modules)
 
     def reset_parameters(self) -> None:
         reset(self.pooling)

@@ -32,6 +32,7 @@ class Neighbourhoods:
     def __init__(self, offsets: Tensor, neighbours: Tensor) -> None:
         _check_numbers(offsets, "Neighbourhoods", "offsets (V + 1,)")
         _check_numbers(neighbours, "Neighbourhoods", "neighbours (E,)")
+        offsets, neighbours = offsets.long(), neighbours.long()  # differences of uint8 would wrap
         ends = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (-1, -1)
         if ends != (0, len(neighbours)) or bool((offsets.diff() < 0).any()):
             raise ValueError(
@@ -39,8 +40,8 @@ class Neighbourhoods:
                 f"{ends[0]} … {ends[1]}. Neighbourhoods.from_edge_index makes them of edges in any order."
             )
         _check_range(neighbours, len(offsets) - 1, "Neighbourhoods expects neighbours")
-        self.offsets = offsets.long()
-        self.neighbours = neighbours.long()
+        self.offsets = offsets
+        self.neighbours = neighbours
 
     @classmethod
     def from_edge_index(cls, edge_index: Tensor, num_nodes: int | None = None) -> "Neighbourhoods":

@@ -77,7 +77,7 @@ class FilePart:
             for batch in self.fragment.to_batches(self.schema, batch_size=BATCH, batch_readahead=1, use_threads=False):
                 yield self.predictor(batch)
                 row += len(batch)
-        except (TypeError, ValueError, OSError, pa.ArrowException) as error:
+        except (TypeError, ValueError, FloatingPointError, OSError, pa.ArrowException) as error:
             raise ValueError(f"{self.fragment.path}, after row {row:,}: {in_options(error)}") from error
 
 
