@@ -1,8 +1,10 @@
 """janossy fit, predict and inspect, from files to files."""
 
 import json
+import os
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, feather, parquet
 
+from janossy.cli.workflow.record import Record
 from janossy.estimators import load
 from janossy.tables import as_sets
 from tests.cli.commands import FIT, changed, janossy, orders, run, write
@@ -218,6 +221,21 @@ def test_a_record_is_bound_to_its_model(fitted, janossy):
     shutil.copy(Path(fitted["total"]) / "fit.json", file)
     code, _, stderr = janossy("inspect", "model")
     assert code == 2 and "model/fit.json is damaged: it was written with another model." in stderr
+
+
+def test_a_record_of_many_files_is_read_again(fitted):
+    shutil.copytree(fitted["returned"], "model")
+    record = Record.read(Path("model"))
+    many = replace(record, files=("a" * 100,) * 12_000, command="janossy fit " + "a" * 1_200_000)
+    Path("model/fit.json").write_bytes(many.to_json())
+    assert Record.read(Path("model")).files == many.files
+
+
+def test_names_that_are_not_utf8(janossy):
+    out = os.fsdecode(b"caf\xe9")
+    write("orders.csv", orders(40))
+    assert janossy(*FIT, "--out", out)[0] == 0
+    assert Record.read(Path(out)).command.endswith("caf\\udce9'")
 
 
 def test_values_far_outside_training_are_told(fitted, janossy):

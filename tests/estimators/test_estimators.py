@@ -206,6 +206,14 @@ def test_columns_of_sets_and_categories():
         model.predict(frame.assign(kind=[["f", *x[1:]] for x in frame["kind"]]))
 
 
+def test_names_of_features_are_those_of_the_last_fit():
+    sets, labels = bags(20)
+    frame = pd.DataFrame({"height": labels * 1.0, "width": labels * 2.0})
+    model = SetClassifier("k1", max_epochs=1, validation=0.5, random_state=0).fit(frame, labels)
+    model.fit(sets, labels)
+    assert not hasattr(model, "feature_names_in_") and len(model.predict(sets)) == 20
+
+
 def test_a_factory_and_a_list_of_strategies():
     def own(element_layout, context_layout, num_outputs):
         f = TupleMLP(2, element_layout.num_columns, 8, out_features=num_outputs)

@@ -6,11 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from msgspec.structs import replace
 from safetensors.torch import load_file, save_file
 from torch import nn
 
 from janossy import saving
 from janossy.estimators import SetClassifier, SetRegressor, load, save
+from janossy.estimators.saved import _estimator
+from janossy.estimators.saved_predictor import read_predictor
 from janossy.functions import TupleMLP
 from janossy.nn.network import JanossyNetwork
 from janossy.nn.pooling import JanossyPooling
@@ -82,6 +85,28 @@ def test_class_weights_of_numbers_can_be_saved(tmp_path):
     )
     again = load(save(model, tmp_path / "model.zip"))
     assert (again.predict_proba([np.zeros((0, 2)), *sets]) == model.predict_proba([np.zeros((0, 2)), *sets])).all()
+
+
+def test_settings_serve_a_fit_after_loading(tmp_path, capsys):
+    sets, y = bags(20)
+    table = {"x": [x[:, 0] for x in sets], "a": y, "b": np.arange(20)}
+    model = SetClassifier(
+        "k1", **QUICK, set_columns=pd.Index(["a"]), progress=print, class_weight={0: 1.0, 1: 2.0}
+    ).fit({name: table[name] for name in ("x", "a")}, y.astype(int))
+    again = load(save(model, tmp_path / "model"))
+    assert again.set_columns == ["a"] and again.progress is None and again.class_weight == {0: 1.0, 1: 2.0}
+    again.fit(table, y.astype(int))
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("pairs", [[1, 2], [[0]], [[[0], 1.0]]])
+def test_class_weights_that_are_none_are_refused(tmp_path, pairs):
+    model = SetClassifier("k1", **QUICK, class_weight={0: 1.0, 1: 2.0})
+    model.fit(*(part[:20] for part in (bags(20)[0], bags(20)[1].astype(int))))
+    folder = save(model, tmp_path / "model")
+    saved, predictor = read_predictor(folder)
+    with pytest.raises(SavedModelError, match="expects pairs of a class and its weight"):
+        _estimator(replace(saved, settings={**saved.settings, "class_weight": pairs}), predictor)
 
 
 def test_what_cannot_be_saved(tmp_path):

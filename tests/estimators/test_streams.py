@@ -192,6 +192,9 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
     write(tmp_path / "a.parquet", {"x": [[1.0], [2.0]] * 9, "y": [1.0, 2.0] * 9})
     with pytest.raises(ValueError, match="of another fit: stream is"):
         SetRegressor("k1", **options).fit(tmp_path / "a.parquet", "y")
+    (tmp_path / "checkpoint/prepared.pt").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"prepared.pt is not a checkpoint of janossy"):
+        SetRegressor("k1", **options).fit(tmp_path / "a.parquet", "y")
     (tmp_path / "checkpoint/prepared.pt").write_bytes(b"no")
     with pytest.raises(ValueError, match=r"prepared.pt is not a checkpoint of janossy"):
         SetRegressor("k1", **options).fit(tmp_path / "a.parquet", "y")

@@ -1,6 +1,7 @@
 """Targets, however they are told, come in the order of the sets."""
 
 import warnings
+from datetime import date
 from decimal import Decimal
 
 import numpy as np
@@ -116,6 +117,40 @@ SEVERAL = {
     "Series": lambda ids, y: pd.Series(y, index=pd.MultiIndex.from_tuples(ids)),
     "Arrow": lambda ids, y: pa.table({"event": [e for _, e in ids], "label": y, "run": [r for r, _ in ids]}),
 }
+
+
+@pytest.mark.parametrize(
+    "ids", [[date(2024, 1, 1), date(2024, 1, 2)], ["2024-01-01", "2024-01-02"]], ids=["days", "text"]
+)
+def test_targets_by_day(ids):
+    table = {"day": [ids[1], ids[0], ids[1]], "x": [1.0, 2.0, 3.0]}
+    assert as_sets(table, dict(zip(ids, [5, 6], strict=True)), set_id="day")[1].tolist() == [6, 5]
+
+
+def test_targets_by_ids_with_nanoseconds():
+    ids = np.array([3, 1_000_000_007], "datetime64[ns]")
+    table = pd.DataFrame({"at": ids[[1, 0, 1]], "x": [1.0, 2.0, 3.0]})
+    assert as_sets(table, pd.DataFrame({"at": ids, "y": [5, 6]}), set_id="at")[1].tolist() == [6, 5]
+    with pytest.warns(UserWarning, match="1 sets without elements"):
+        sets, y = as_sets(table, pd.Series([5, 6, 7], index=pd.DatetimeIndex([*ids, ids[0] + 1])), set_id="at")
+    assert y.tolist() == [6, 5, 7] and (sets.ids == [*ids[::-1], ids[0] + 1]).all()
+
+
+def test_a_frame_of_targets_with_the_index_of_x():
+    """One row per element. The index is named like the id, as it was made from it."""
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "a": [0, 0, 1], "b": [5, 5, 6]}, index=pd.Index([7, 7, 3], name="id"))
+    for y in (frame[["a", "b"]], frame[["a"]]):
+        found = as_sets(frame[["x"]], y, set_id="id")[1]
+        assert found.reshape(2, -1).tolist() == y.drop_duplicates().to_numpy().tolist()
+
+
+def test_dropped_columns_that_y_names_are_the_targets():
+    long = {"event": [1, 1, 2], "x": [1.0, 2.0, 3.0], "a": [0, 0, 1], "b": [5, 5, 6]}
+    sets, y = as_sets(long, ["a", "b"], set_id="event", drop=["a", "b"])
+    assert y.tolist() == [[0, 5], [1, 6]] and list(sets.elements) == ["x"]
+    assert GroupRows("event", drop=["a", "b"]).target(long, ["a", "b"]).tolist() == y.tolist()
+    words, named = as_sets({"x": [[1.0], [2.0]], "a": ["p", "q"], "b": [3, 4]}, ["a", "b"], drop=["a", "b"])
+    assert named.tolist() == ["a", "b"] and not words.context  # as many words as rows are data
 
 
 @pytest.mark.parametrize("form", SEVERAL)

@@ -57,7 +57,7 @@ class Checkpoint:
             OSError,
             UnpicklingError,
         ) as error:
-            reason = str(error).splitlines()[0][:150]
+            reason = (str(error).splitlines() or [type(error).__name__])[0][:150]
             raise ValueError(f"{file} is not a checkpoint of janossy ({reason}). Remove it to begin anew.") from None
         for name, value in self.metadata.items():
             if there.get(name) != value:

@@ -14,10 +14,11 @@ from janossy.estimators.classifier import SetClassifier
 from janossy.estimators.description import NUMBERS, Saved, SavedTrial, check_lengths
 from janossy.estimators.predictor import AnyPredictor, ClassPredictor
 from janossy.estimators.regressor import SetRegressor
-from janossy.estimators.saved_predictor import described, read_predictor
+from janossy.estimators.saved_predictor import COLUMNS, described, read_predictor
 from janossy.estimators.trials import Trial
 from janossy.saving import SavedModelError, describe, weights, write_model
 from janossy.saving.network import check_finite
+from janossy.tables.forms import names_of
 
 KINDS: dict[str, type[SetClassifier] | type[SetRegressor]] = {
     "SetClassifier": SetClassifier,
@@ -70,7 +71,7 @@ def save(estimator: SetClassifier | SetRegressor, path: str | PathLike[str], *, 
         }
     description = {
         "estimator": type(estimator).__name__,
-        "settings": {name: _plain(value) for name, value in estimator.get_params(deep=False).items()},
+        "settings": {name: _setting(name, value) for name, value in estimator.get_params(deep=False).items()},
         "encoder": estimator.encoder_.state(),
         "networks": [describe(network) for network in ensemble.networks],
         "weights": ensemble.weights,
@@ -134,7 +135,25 @@ def _settings(saved: Saved, kind: type[SetClassifier] | type[SetRegressor]) -> d
             f"a saved {kind.__name__} expects settings among {', '.join(known)}; got {', '.join(unknown)[:200]}. "
             "Was it written by a later version of janossy?"
         )
-    return saved.settings
+    settings = dict(saved.settings)
+    if isinstance(pairs := settings.get("class_weight"), list):
+        are_pairs = all(isinstance(pair, list) and len(pair) == 2 for pair in pairs)
+        if not are_pairs or not all(isinstance(label, str | int | float) for label, _ in pairs):
+            got = str(pairs)[:200]
+            raise SavedModelError(f"a saved class_weight expects pairs of a class and its weight; got {got}.")
+        settings["class_weight"] = dict(pairs)
+    return settings
+
+
+def _setting(name: str, value: Any) -> Any:
+    """Returns a setting as JSON, in a form that a fit after loading takes."""
+    if name in COLUMNS:
+        return None if value is None else names_of(value)
+    if name == "progress":
+        return None
+    if name == "class_weight" and isinstance(value, Mapping):
+        return [[_plain(label), _plain(weight)] for label, weight in value.items()]
+    return _plain(value)
 
 
 def _plain(value: Any) -> Any:

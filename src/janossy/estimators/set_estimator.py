@@ -330,6 +330,8 @@ class SetEstimator(TransformerMixin, FitSettings):
         sets: SetTable = as_sets(X, **self._columns())
         if reset and not matrix:
             self.n_features_in_ = len(sets.elements) + len(sets.context)
+            if hasattr(self, "feature_names_in_"):  # of an earlier fit to a frame
+                del self.feature_names_in_
         return sets
 
     def _encoded(self, X: Any) -> tuple[Ragged, Tensor | None]:

@@ -1,6 +1,6 @@
 """Categories: the values by which ids and categories are named."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -19,7 +19,7 @@ HEXADECIMAL = "\\x"
 def category_of(x: Any) -> Any:
     """Returns the value by which ids and categories name x. Different values have different names.
 
-    - Dates with a time zone become UTC. Dates with nanoseconds become text.
+    - Days become their midnight. Dates with a time zone become UTC. Dates with nanoseconds become text.
     - Decimals become numbers if float64 or int holds them, else text.
     - UUIDs and bytes become text. Bytes that are not UTF-8 become hexadecimal digits.
     """
@@ -32,6 +32,8 @@ def category_of(x: Any) -> Any:
         return rounded.item() if rounded == x else str(x)
     if isinstance(x, datetime) and x.tzinfo is not None:
         return x.astimezone(UTC).replace(tzinfo=None)
+    if isinstance(x, date) and not isinstance(x, datetime):
+        return datetime(x.year, x.month, x.day)
     if isinstance(x, np.generic) and not isinstance(x, np.timedelta64):
         x = x.item()
     if isinstance(x, int) and abs(x) >= 10**DIGITS:

@@ -134,12 +134,12 @@ def as_sets(
     kinds = _kinds(numeric, categorical)
     if behind := [name for name in names_of(drop) if isinstance(name, int) and name < 0]:
         raise ValueError(f"drop expects names of columns; got the position {behind[0]}. Name the column.")
-    dropped = {str(name) for name in names_of(drop)} - {str(y) if isinstance(y, str | int | np.integer) else None}
+    dropped, of_y = ({str(name) for name in names} for names in (names_of(drop), _names_in(y)))
     given = set_id if isinstance(set_id, Ids) else [str(name) for name in names_of(set_id)]
     columns = None
     if not isinstance(X, SetTable):
         named = [str(name) for each in (y, set_columns, numeric, categorical) for name in _names_in(each)]
-        columns = named_columns(X, all_names(given), dropped, named)
+        columns = named_columns(X, all_names(given), dropped - of_y, named)
     ids = Ids.of(given, columns or ())
     if columns is None:
         if (given or set_columns is not None) and not isinstance(X, SetTable):
@@ -161,6 +161,8 @@ def as_sets(
         if y is not None and columns:
             num_rows = len(next(iter(columns.values())))
             targets = taken_by_name(y, columns, num_rows) or targets_of(y, ids.outer, X, num_rows)
+            for name in dropped & of_y:  # words in y may be data, and not names
+                columns.pop(name, None)
         by_element = bool(ids.outer) and not any(isinstance(column, Lists) for column in columns.values())
         sets, targets = _of_table(columns, targets, ids, set_columns, kinds, where)
     if len(sets) == 0:
@@ -330,8 +332,8 @@ def _names_in(x: Any) -> list[Any]:
     """Returns the names in an argument that may also hold values."""
     return (
         [x]
-        if isinstance(x, str | int)
-        else [each for each in x if isinstance(each, str | int)]
+        if isinstance(x, str | int | np.integer)
+        else [each for each in x if isinstance(each, str | int | np.integer)]
         if isinstance(x, list | tuple)
         else []
     )

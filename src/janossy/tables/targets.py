@@ -80,7 +80,7 @@ def targets_of(y: Any, set_id: Sequence[str], X: Any, num_rows: int) -> Targets:
         return Targets({"y": _column(list(y.values()))}, True, list(y))
     if isinstance(y, str):
         raise TypeError(f"y expects values, as X is not a table with column names; got {y!r}. Give one for each set.")
-    ids = None
+    ids, of_x = None, False
     if is_of("pandas", y) and hasattr(y, "index"):
         index = y.index
         counts = len(index) == num_rows and getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1
@@ -92,10 +92,10 @@ def targets_of(y: Any, set_id: Sequence[str], X: Any, num_rows: int) -> Targets:
             ids = index.tolist()
         if not hasattr(y, "columns"):
             return Targets({"y": _column(y)}, True, ids)
-    columns = named_columns(y, set_id)
+    columns = named_columns(y, () if of_x else set_id)  # an index that is X's own is no column of ids
     if columns is not None:
         if set_id and all(name in columns for name in set_id):
-            ids = ids_of([_plain(columns.pop(name), name) for name in set_id]).tolist()
+            ids = listed(ids_of([_plain(columns.pop(name), name) for name in set_id]))
         targets = {name: _plain(column, name) for name, column in columns.items()}
         if not targets:
             raise ValueError("y expects a column of targets beside that of ids; got none.")
@@ -164,7 +164,9 @@ def _followed_by(sets: SetTable, new: list[Any]) -> SetTable:
         "empty sets. Drop them from y if they are not empty.",
         stacklevel=4,
     )
-    ids = [*([] if sets.ids is None else sets.ids.tolist()), *new]
+    if sets.ids is not None and sets.ids.dtype == "datetime64[ns]":  # new names with nanoseconds are text
+        new = list(np.array(new, sets.ids.dtype))
+    ids = [*([] if sets.ids is None else listed(sets.ids)), *new]
     return SetTable(
         np.concatenate((sets.offsets, np.full(len(new), sets.num_elements))),
         sets.elements,

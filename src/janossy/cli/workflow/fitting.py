@@ -142,14 +142,14 @@ def _written(
     record = Record(
         request.recipe,
         task,
-        tuple(map(str, request.files)),
+        tuple(_as_unicode(str(file)) for file in request.files),
         num_sets,
         *about,
         len(evaluation.sets),
         {name: value if isfinite(value) else None for name, value in found.items()},
         seconds,
         datetime.now(UTC).isoformat(timespec="seconds"),
-        shlex.join(["janossy", *sys.argv[1:]]),
+        _as_unicode(shlex.join(["janossy", *sys.argv[1:]])),
         tuple(name for name in request.recipe.ids if name in schema.names and is_text(schema.field(name).type)),
     )
     folder = save(model, part / "model")
@@ -245,6 +245,11 @@ def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskNam
             raise BadArgument(f"{files}: the target {name!r} has values as large as {largest:.3g}. Divide them.")
         say(console, f"target {name}: numbers from {values.min():.6g} to {values.max():.6g}, {reason}")
     return read, targets.astype(np.float64), task
+
+
+def _as_unicode(text: str) -> str:
+    """Returns text with the bytes of names that are not UTF-8 in hexadecimal, as no file holds them otherwise."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _show_classes(console: Console, name: str, values: np.ndarray, reason: str) -> None:

@@ -15,7 +15,8 @@ from janossy.saving.reading import NO_DIGEST, digest, own_digest
 NAME = "fit.json"
 
 TaskName = Literal["classification", "regression"]
-MAX_BYTES = 2**20
+MAX_BYTES = 2**24
+"""The most bytes of a record. Those of a command of two megabytes, which names each file twice, have fewer."""
 
 Count = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 NotNegative = Annotated[int, Meta(ge=0, le=2**63 - 1)]
