@@ -16,6 +16,7 @@ from janossy.estimators.batches import num_batches
 from janossy.estimators.processes import Processes
 from janossy.estimators.strategies import build_network
 from janossy.estimators.streams import order as orders
+from janossy.estimators.streams.fitting import _validation_numbers
 from janossy.estimators.streams.order import Order
 from janossy.estimators.streams.scan import scan
 from janossy.estimators.training import Training
@@ -247,6 +248,13 @@ def test_the_loss_of_a_streamed_fit_is_that_of_its_best_epoch(tmp_path):
     parquet.write_table(grouped(200).drop(["id", "y"]), tmp_path / "sets.parquet", row_group_size=64)
     (trial,) = SetClassifier("max", max_epochs=3, random_state=0).fit(tmp_path / "sets.parquet", "large").trials_
     assert trial.loss == pytest.approx(min(row["valid_loss"] for row in trial.history[0]), rel=1e-5)
+
+
+def test_a_sample_is_of_all_files():
+    validation, sample = _validation_numbers(2_000, 0.4, 200, seed=0)
+    assert len(sample) == 200 == len(np.unique(sample)) and (np.diff(sample) > 0).all()
+    assert not np.isin(sample, validation).any()
+    assert sample[0] < 100 and sample[-1] >= 1_900 and 70 <= (sample < 1_000).sum() <= 130
 
 
 def pooled_by(reduce):

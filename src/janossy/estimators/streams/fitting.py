@@ -284,7 +284,7 @@ def _validation_numbers(
     more = np.zeros(0, np.int64)
     if num_more:
         others = np.random.default_rng([seed, 1]).choice(num, len(drawn) + num_more, replace=False)
-        more = np.setdiff1d(others, drawn)[:num_more]
+        more = np.sort(others[~np.isin(others, drawn)][:num_more])  # cut in random order, not in that of the files
     return np.sort(drawn), more
 
 
