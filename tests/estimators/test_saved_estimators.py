@@ -78,6 +78,15 @@ def test_labels_come_back(labels, tmp_path):
     assert again.classes_.dtype == model.classes_.dtype and (again.classes_ == model.classes_).all()
 
 
+def test_labels_in_half_precision_stay_numbers(tmp_path):
+    sets, y = bags(20)
+    model = SetClassifier({"strategy": "k1", "width": 2}, max_epochs=1, validation=0.5)
+    model.fit(sets, y.astype(np.float16))
+    again = load(save(model, tmp_path / "model"))
+    assert again.classes_.dtype == np.float64 and again.classes_.tolist() == [0.0, 1.0]
+    assert (again.predict(sets) == model.predict(sets)).all()
+
+
 def test_class_weights_of_numbers_can_be_saved(tmp_path):
     sets, y = bags(20)
     model = SetClassifier("k1", **QUICK, class_weight={0: 1.0, 1: 2.0}).fit(

@@ -195,6 +195,7 @@ def _labels(classes: np.ndarray) -> dict[str, Any]:
             f"save expects labels that are text, numbers or booleans; got {type(values[0]).__name__}. Fit with labels "
             "as text."
         )
-    dtype = classes.dtype.name if classes.dtype.name in NUMBERS else "object" if classes.dtype.kind == "O" else "str"
+    others = {"O": "object", "f": "float64"}  # the format has no float16
+    dtype = classes.dtype.name if classes.dtype.name in NUMBERS else others.get(classes.dtype.kind, "str")
     check_lengths(values, dtype)
     return {"values": values, "dtype": dtype}
