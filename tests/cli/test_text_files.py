@@ -26,6 +26,7 @@ from janossy.cli.workflow.sets_of_rows import Read
 from janossy.cli.workflow.sets_to_fit import sets_to_fit
 from janossy.cli.workflow.sets_to_predict import sets_to_predict
 from janossy.cli.workflow.text_types import MARKS, Spelling, roles_of
+from janossy.cli.workflow.values import id_like
 from janossy.tables import TableEncoder, as_sets
 from tests.cli.commands import FIT, janossy, orders, write
 from tests.tables.forms import values_of
@@ -474,6 +475,18 @@ def test_columns_that_count_are_told_and_left_out_by_an_option():
     assert list(found.sets.elements) == ["x"] and found.recipe.drop == ("nth", "of_set", "key", "shuffled", "down")
     frame.rename(columns={"x": "Unnamed: 0"}).to_csv("u.csv", index=False)
     assert any("'Unnamed: 0' is the index" in note for note in sets_to_fit([Path("u.csv")], Recipe(("id",))).notes)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint64, np.int8])
+def test_a_column_without_order_does_not_count(dtype):
+    """Differences of these values leave the range of their type."""
+    num = 30
+    of_set = (np.arange(num) * 37 % 101).astype(dtype)
+    ids = pa.table({"id": np.repeat(np.arange(num), 20)})
+    cycle = np.arange(20 * num).astype(dtype) if dtype != np.uint64 else np.tile(np.arange(20, dtype=dtype), num)
+    assert id_like(pa.table({"of_set": np.repeat(of_set, 20), "cycle": cycle}), ids) == {}
+    down = np.repeat(np.arange(num)[::-1], 20).astype(dtype)
+    assert id_like(pa.table({"down": down}), ids) == {"down": "counts the sets in the order of the file"}
 
 
 def test_the_index_of_a_frame_is_left_out(janossy):

@@ -170,6 +170,11 @@ def _constant(values: np.ndarray, firsts: np.ndarray) -> bool:
     return np.array_equal(values, np.repeat(values[firsts], np.diff(np.append(firsts, len(values)))))
 
 
+def _ascends(values: np.ndarray) -> bool:
+    """Returns True if each value exceeds the one before. Differences would leave the range of unsigned types."""
+    return bool((values[1:] > values[:-1]).all())
+
+
 FEWEST_IDS = 20
 """The number of values below which all may differ by chance."""
 
@@ -185,13 +190,13 @@ def id_like(columns: pa.Table, ids: pa.Table) -> dict[str, str]:
             continue
         elif pa.types.is_integer(column.type):
             values = column.to_numpy()
-            in_order = np.diff(values[firsts]) if len(firsts) else values[:0]
-            if (np.diff(values) == 1).all():
+            of_sets = values[firsts]
+            if _ascends(values) and (np.diff(values) == 1).all():
                 reasons[name] = "counts the rows"
             elif (
                 len(firsts) >= FEWEST_IDS
                 and _constant(values, firsts)
-                and ((in_order > 0).all() or (in_order < 0).all())
+                and (_ascends(of_sets) or _ascends(of_sets[::-1]))
             ):
                 reasons[name] = "counts the sets in the order of the file"
             elif len(np.unique(values)) == len(values) and int(values.max()) - int(values.min()) < 2 * len(values):
