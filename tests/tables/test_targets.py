@@ -176,6 +176,12 @@ def test_ids_of_several_columns(form, ids, data):
     assert of_rows.ids.tolist() == order and of_rows.elements["x"].values.tolist() == sets.elements["x"].values.tolist()
 
 
+def test_ids_of_several_columns_are_as_many_as_there_are_pairs():
+    """With a product of the columns' counts beyond 32 bits, in which NumPy 1 would compute it."""
+    a = np.arange(2**16 + 1)
+    assert len(as_sets({"a": a, "b": a % 2**16, "x": a}, set_id="a+b")) == len(a)
+
+
 def test_what_is_wrong_with_ids_of_several_columns():
     long = {"run": [1, 1, 2], "event": ["a", "a", None], "x": [1.0, 2.0, 3.0], "y": [0, 1, 1]}
     with pytest.raises(ValueError, match=r"set_id='event' expects an id in every row; got none in row 2\."):

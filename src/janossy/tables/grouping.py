@@ -166,7 +166,7 @@ def _codes(values: np.ndarray) -> np.ndarray:
 
 def _both(codes: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Numbers the pairs of two arrays of codes."""
-    return _codes(codes * (others.max(initial=0) + np.int64(1)) + others)
+    return _codes(codes.astype(np.int64) * (int(others.max(initial=0)) + 1) + others)  # NumPy 1 would keep int32
 
 
 def _named(columns: Mapping[str, Column]) -> str:
