@@ -1,5 +1,6 @@
 """Saved files: what is written is read, and appears whole or not at all."""
 
+import os
 from math import inf, nan
 
 import pytest
@@ -81,6 +82,20 @@ def test_only_a_saved_model_is_ever_replaced(tmp_path):
             save(network(), path, overwrite=True)
     assert (home / "thesis.txt").read_text() == "all of it" and text.read_text() == "no zip"
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["empty", "home", "other", "text.zip"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows may forbid links")
+@pytest.mark.parametrize("exchanges", [True, False])
+@pytest.mark.parametrize("suffix", ["", ".zip"])
+def test_of_a_link_the_link_is_replaced_and_not_what_it_names(suffix, exchanges, tmp_path, monkeypatch):
+    first, link = tmp_path / f"first{suffix}", tmp_path / f"newest{suffix}"
+    save(network(), first)
+    link.symlink_to(first)
+    if not exchanges:
+        monkeypatch.setattr(atomic, "exchange_names", lambda one, other: False)
+    save(network(2), link, overwrite=True)
+    assert not link.is_symlink() and len(weights(load(link))) == 10 and len(weights(load(first))) == 6
+    assert sorted(tmp_path.iterdir()) == [first, link]
 
 
 @pytest.mark.parametrize("suffix", ["", ".zip"])

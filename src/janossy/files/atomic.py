@@ -58,12 +58,13 @@ def put_folder(new: Path, path: Path) -> None:
     """Puts a folder at ``path``, replacing one that is there, in one step if the system can exchange two names.
 
     Otherwise the old folder is moved aside first. It comes back if the second step fails, or at the next ``claimed``.
+    Of a link to a folder the link alone is replaced.
     """
     if not path.exists():
         new.rename(path)
         return
     if exchange_names(new, path):
-        shutil.rmtree(new)
+        _remove(new)
         return
     old = path.with_name(f".{path.name}.{token_hex(8)}.old")
     path.rename(old)
@@ -72,7 +73,7 @@ def put_folder(new: Path, path: Path) -> None:
     except OSError:
         old.rename(path)
         raise
-    shutil.rmtree(old)
+    _remove(old)
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -79,8 +79,8 @@ def write_model(
         description: JSON values, such as the result of ``describe`` under the name "network". It may hold more, such as
             the state of an encoder, or scores. "format", "version", "digests" and "written_by" are added.
         tensors: tensors by name.
-        overwrite: True to replace a saved model that is there, with all files in its folder. Nothing else is ever
-            replaced.
+        overwrite: True to replace a saved model that is there, with all files in its folder. Of a link to one, the
+            link alone is replaced. Nothing else is ever replaced.
 
     Raises:
         TypeError: for a description that is not JSON values, or values that are not tensors.
