@@ -128,6 +128,14 @@ def test_two_streamed_groups_are_enough(tmp_path):
         model.fit(sets_in_file(tmp_path, sets, y=y, patient=0 * groups), "y", groups="patient")
 
 
+def test_of_two_streamed_groups_one_is_enough_to_choose_by(tmp_path):
+    """Its sets are split, as there is no other group to judge by."""
+    sets, _, groups = patients(2)
+    path = sets_in_file(tmp_path, sets, y=np.arange(16) % 2, patient=groups)
+    model = SetClassifier(["k1", "max"], max_epochs=1, random_state=0).fit(path, "y", groups="patient")
+    assert len(model.trials_) == 3 and len({groups[b] for b in model_numbers(model, sets)}) == 1
+
+
 def test_out_of_fold_predictions_are_by_groups(tmp_path):
     sets, y, groups = patients(num=9)
     model = SetClassifier("k1", max_epochs=2, random_state=0).fit(sets, y, groups=[f"p{g}" for g in groups])
