@@ -134,6 +134,19 @@ def test_columns_of_classes_in_files(tmp_path, rows):
     assert targets.weigh(of_memory).numpy() == pytest.approx(expected, rel=1e-5)
 
 
+def test_columns_of_classes_in_files_are_learnt_by_networks_alone(tmp_path):
+    sets, a, b = bags()
+    columns = {"x": [each[:, 0] for each in sets], "sign": a > 0, "other": b > 0}
+    parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
+    model = SetClassifier(["linear", "k1"], **QUICK).fit(tmp_path / "t.parquet", ["sign", "other"])
+    assert [trial.strategy for trial in model.trials_] == ["k1"]
+    with pytest.raises(ValueError, match="several classes per set expects networks in strategy"):
+        SetClassifier("linear", **QUICK).fit(tmp_path / "t.parquet", ["sign", "other"])
+    parquet.write_table(pa.table(columns).drop(["other"]), tmp_path / "one.parquet")
+    one = SetClassifier("linear", **QUICK).fit(tmp_path / "one.parquet", ["sign"])
+    assert [trial.strategy for trial in one.trials_] == ["linear"]
+
+
 def test_a_class_of_validation_sets_alone(tmp_path):
     """It has a code of its own, and no weight of other classes."""
     x = [[float(n)] for n in range(40)]

@@ -271,7 +271,8 @@ class SetEstimator(TransformerMixin, FitSettings):
             raise ValueError(f"{owner} requires y to be passed, but the target y is None: SetStream(paths, y='name').")
         if len(stream) < 2:
             raise ValueError(f"{owner} expects two sets or more; got {len(stream)} sample(s). Give it more.")
-        limits, tried = self._limits(), self._candidates()
+        several = classes and not isinstance(stream.y, str) and len(set(stream.y)) > 1
+        limits, tried = self._limits(), self._candidates(several)
         if hasattr(self, "ensemble_"):
             del self.ensemble_
         random_state, checkpoint = self.random_state, self.checkpoint
