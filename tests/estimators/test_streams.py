@@ -250,6 +250,28 @@ def test_the_loss_of_a_streamed_fit_is_that_of_its_best_epoch(tmp_path):
     assert trial.loss == pytest.approx(min(row["valid_loss"] for row in trial.history[0]), rel=1e-5)
 
 
+@pytest.mark.parametrize("of_lists", [True, False], ids=["lists", "elements"])
+def test_as_many_sets_as_targets_are_no_targets(tmp_path, of_lists):
+    """A list of as many words as a table has rows is data for as_sets, and never for a stream."""
+    table = pa.table({"id": [1, 2], "x": [[1.0], [2.0]], "a": ["u", "v"], "b": ["w", "u"]})
+    parquet.write_table(
+        table if of_lists else table.set_column(1, "x", table["x"].combine_chunks().flatten()), tmp_path / "t.parquet"
+    )
+    part = SetStream(tmp_path / "t.parquet", ["b", "a"], set_id="id").read(0)
+    assert part.targets.tolist() == [["w", "u"], ["u", "v"]] and [*part.sets.elements, *part.sets.context] == ["x"]
+    one = SetStream(tmp_path / "t.parquet", ["b"], set_id="id", drop=["a"]).read(0)
+    assert one.targets.tolist() == [["w"], ["u"]] and [*one.sets.elements, *one.sets.context] == ["x"]
+    with pytest.raises(ValueError, match="expects the name of a column; got 'id'"):
+        SetStream(tmp_path / "t.parquet", ["id", "a"], set_id="id").read(0)
+
+
+def test_a_fit_of_several_targets_with_two_validation_sets(tmp_path):
+    table = grouped(20).drop(["id", "large"])
+    parquet.write_table(table.append_column("z", table["y"]), tmp_path / "t.parquet", row_group_size=7)
+    model = SetRegressor("k1", max_epochs=1, random_state=0).fit(tmp_path / "t.parquet", ["y", "z"])
+    assert model.validation_sets_.targets.shape == (2, 2) and model.predict(tmp_path / "t.parquet").shape == (20, 2)
+
+
 def test_a_sample_is_of_all_files():
     validation, sample = _validation_numbers(2_000, 0.4, 200, seed=0)
     assert len(sample) == 200 == len(np.unique(sample)) and (np.diff(sample) > 0).all()

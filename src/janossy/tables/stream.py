@@ -19,7 +19,7 @@ from janossy.tables.paths import Paths
 from janossy.tables.sorted_ids import FileIds, begins, check_apart
 from janossy.tables.sources import source
 from janossy.tables.table import SetTable, offsets_of
-from janossy.tables.targets import checked_weights
+from janossy.tables.targets import check_known, checked_weights
 
 
 @dataclass(frozen=True)
@@ -160,8 +160,16 @@ class SetStream:
             of_rows = checked_weights(self._column(table, self.sample_weight), where)
             weights = self._of_sets(table, Column("numeric", of_rows), self.sample_weight, where).values
         without = [self.sample_weight] if self.sample_weight not in (None, *set_id) else []
-        found = as_sets(table.drop_columns(without), self.y, set_id=Ids(set_id), where=where, **self.options)
+        y: Any = self.y
+        if isinstance(y, list):  # as_sets takes as many names as the table has rows for the targets themselves
+            for name in y:
+                check_known(name, dict.fromkeys(table.column_names), "y")
+            y = table.select(list(dict.fromkeys(y)))
+            without += y.column_names
+        found = as_sets(table.drop_columns(without), y, set_id=Ids(set_id), where=where, **self.options)
         sets, targets = found if isinstance(found, tuple) else (found, None)
+        if targets is not None and isinstance(self.y, list):
+            targets = targets.reshape(len(targets), -1)
         return Labelled(sets, targets, weights)
 
     def group_numbers(self) -> np.ndarray | None:
