@@ -272,6 +272,18 @@ def test_a_fit_of_several_targets_with_two_validation_sets(tmp_path):
     assert model.validation_sets_.targets.shape == (2, 2) and model.predict(tmp_path / "t.parquet").shape == (20, 2)
 
 
+def test_several_files_predict_with_columns_that_a_fit_did_not_know(tmp_path):
+    parquet.write_table(grouped(40).drop(["id", "large"]), tmp_path / "a.parquet")
+    parquet.write_table(grouped(30, seed=1).drop(["id", "large"]), tmp_path / "b.parquet")
+    files = [tmp_path / "a.parquet", str(tmp_path / "b.parquet")]
+    model = SetRegressor("k1", max_epochs=1, random_state=0).fit(files, "y")
+    one_by_one = np.concatenate([model.predict(file) for file in files])
+    assert np.array_equal(model.predict(files), one_by_one) and len(one_by_one) == 70
+    assert np.array_equal(model.predict(tuple(files)), one_by_one)
+    with pytest.raises(FileNotFoundError, match="A list of text names files; sets of words are lists"):
+        model.predict(["a", "b"])
+
+
 def test_a_sample_is_of_all_files():
     validation, sample = _validation_numbers(2_000, 0.4, 200, seed=0)
     assert len(sample) == 200 == len(np.unique(sample)) and (np.diff(sample) > 0).all()

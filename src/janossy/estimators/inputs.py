@@ -11,16 +11,23 @@ from janossy.tables.encoder import TableEncoder
 from janossy.tables.files import open_files
 from janossy.tables.grouping import group_numbers
 from janossy.tables.lists import Lists, leaf_names
+from janossy.tables.paths import Paths
 from janossy.tables.sources import source
 from janossy.tables.stream import SetStream
 
 
 def stream_of(
-    X: Any, columns: Mapping[str, Any], y: Any = None, sample_weight: Any = None, groups: Any = None
+    X: Any,
+    columns: Mapping[str, Any],
+    y: Any = None,
+    sample_weight: Any = None,
+    groups: Any = None,
+    encoder: TableEncoder | None = None,
 ) -> SetStream | None:
     """Returns the stream X, or a stream of the files that X names; None for anything else.
 
-    ``columns`` are the arguments of ``as_sets`` for columns.
+    ``columns`` are the arguments of ``as_sets`` for columns. With an ``encoder``, files are read without columns that
+    training did not have.
     Raises: ValueError if y, sample_weight or groups does not name a column.
     """
     beside = {"y": y, "sample_weight": sample_weight, "groups": groups}
@@ -39,7 +46,8 @@ def stream_of(
         if given is not None and not isinstance(given, str):
             raise ValueError(f"sets in files expect {name} as the name of a column; got {type(given).__name__}.")
     try:
-        return SetStream(listed, y, sample_weight=sample_weight, groups=groups, **columns)
+        drop = [] if encoder is None else _unknown(listed, encoder)
+        return SetStream(listed, y, sample_weight=sample_weight, groups=groups, drop=drop, **columns)
     except FileNotFoundError as error:
         if isinstance(X, str | PathLike):
             raise
@@ -48,12 +56,10 @@ def stream_of(
         ) from None
 
 
-def stream_like(path: str | PathLike[str], encoder: TableEncoder, columns: Mapping[str, Any]) -> SetStream:
-    """Returns the sets of files, with only the columns of training."""
+def _unknown(paths: Paths, encoder: TableEncoder) -> list[str]:
+    """Returns the columns of files that training did not have."""
     known = {code.name for code in (*encoder.elements, *encoder.context)}
-    fields = open_files(path).schema
-    drop = [each.name for each in fields if not known & set(leaf_names(each, known))]
-    return SetStream(path, drop=drop, **columns)
+    return [each.name for each in open_files(paths).schema if not known & set(leaf_names(each, known))]
 
 
 def weights_of(sample_weight: Any, num_sets: int) -> np.ndarray:

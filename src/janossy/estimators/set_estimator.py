@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from numbers import Integral
-from os import PathLike
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -26,7 +25,7 @@ from janossy.estimators.checkpoint import Checkpoint
 from janossy.estimators.ensemble import Ensemble, Outcome, check_outputs_finite
 from janossy.estimators.fit_settings import FitSettings
 from janossy.estimators.importance import ElementImportance, leave_one_out
-from janossy.estimators.inputs import stream_like, stream_of
+from janossy.estimators.inputs import stream_of
 from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.networks import draws, explained, pooled_by
 from janossy.estimators.out_of_fold import Fold
@@ -367,12 +366,7 @@ class SetEstimator(TransformerMixin, FitSettings):
     def _networks_outcome(self, X: Any) -> Outcome:
         """Returns the predictions of sets in memory at once, or of sets in files piece by piece."""
         check_is_fitted(self)
-        columns = self._columns()
-        if isinstance(X, str | PathLike):
-            stream: SetStream | None = stream_like(X, self.encoder_, columns)
-        else:
-            stream = stream_of(X, columns)
-        if stream is not None:
+        if (stream := stream_of(X, self._columns(), encoder=self.encoder_)) is not None:
             return Outcome.cat([self._networks_outcome(part.sets) for part in stream])
         return self.predictor_.outcome(self._sets(X))
 
