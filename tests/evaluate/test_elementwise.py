@@ -49,6 +49,25 @@ def test_a_table_is_read_once_by_row():
     close(got, torch.stack(want))
 
 
+def test_dropout_draws_for_every_element_of_a_table():
+    """A kept element gives 2, a dropped one 0: equal ids of a set would all give the same."""
+    f = nn.Sequential(nn.Flatten(), nn.Dropout(0.5))
+    network = JanossyNetwork(nn.Embedding(2, 1), JanossyPooling(f, Tuples(1)), None)
+    nn.init.ones_(network.h.weight)
+    rows = network.rows(Ragged.from_sizes(torch.zeros(40, dtype=torch.long), [20, 20])).values
+    assert set(rows.flatten().tolist()) == {0, 2}
+
+
+def test_batch_norm_sees_every_element_of_a_table():
+    f = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(D))
+    network = JanossyNetwork(nn.Embedding(4, D), JanossyPooling(f, Tuples(1)), None)
+    ids = Ragged.from_sizes(torch.tensor([0] * 9 + [1, 2, 2]), [5, 7])
+    each = network.h(ids.values)
+    normed = (each - each.mean(0)) / (each.var(0, correction=0) + f[1].eps).sqrt()
+    close(network(ids), torch.stack([x.mean(0) for x in ids.with_values(normed)]))
+    close(f[1].running_mean, 0.1 * each.mean(0))
+
+
 class Twice(nn.Linear):
     """A layer of a user's own, which reads the dimensions of a row."""
 

@@ -12,7 +12,7 @@ from janossy.evaluate.reduce import HALF, reduce_between, reduce_segments, widen
 from janossy.evaluate.rows.pool import apply, pool_rows
 from janossy.evaluate.rows.steps import bytes_of_elements, cost_of_elements, of_elements
 from janossy.evaluate.tuples.every_tuple import in_place
-from janossy.functions.structure import maps_features
+from janossy.functions.structure import maps_features, varies
 from janossy.orderings.contract import EveryTuple, averages_every_tuple
 from janossy.orderings.rows import Bucket, Rows
 from janossy.sets import Ragged
@@ -27,7 +27,8 @@ class Elementwise:
     backward.
 
     Applies to: every f, over ``Tuples(1)`` and ``Combinations(1)``, by every reduction.      Tolerance: rounding.
-    Cost: f on every element, or on every row of the table.
+    Cost: f on every element, or on every row of the table. An f with dropout or batch norm in training takes every
+        element.
     Raises:
         ValueError: if f does not return (N, c) or (N, 1, c).
         RuntimeError: in backward, if rows were chunked and f's weights were modified in place since forward.
@@ -44,9 +45,10 @@ class Elementwise:
         problem.check_rows()
 
     def cost(self, problem: Problem) -> Cost:
-        return cost_of_elements(problem, {1: as_float(len(problem.values))})
+        return cost_of_elements(problem, {1: as_float(len(_to_compute(problem).values))})
 
     def __call__(self, problem: Problem) -> Tensor | Ragged:
+        problem = _to_compute(problem)
         if _of_any_sizes(problem):
             return _reduced_at_once(problem)
         most = len(problem.elements.values) + len(problem.elements)  # an empty set has one row
@@ -60,6 +62,13 @@ class Elementwise:
             return each
         reduced = reduce_segments(problem.reduce, each)
         return reduced.to(problem.values.dtype) if problem.values.dtype in HALF else reduced
+
+
+def _to_compute(problem: Problem) -> Problem:
+    """Returns the problem without a table if f is random or mixes rows: it then has a value of its own per element."""
+    if problem.table is None or not varies(problem.f):
+        return problem
+    return replace(problem, elements=problem.gathered, table=None)
 
 
 def _of_any_sizes(problem: Problem) -> bool:

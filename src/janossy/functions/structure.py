@@ -228,6 +228,12 @@ def mixes_or_draws(module: nn.Module) -> bool:
     """Returns True if the module's output for a row now depends on the other rows, or is random."""
     if isinstance(module, _BatchNorm):
         return module.training or module.running_mean is None
+    if not module.training:
+        return False
     dropout = getattr(module, "dropout", 0.0)  # of recurrences and of attention
-    drops = isinstance(module, _DropoutNd | nn.RReLU) or (isinstance(dropout, float | int) and dropout > 0)
-    return module.training and drops
+    return isinstance(module, _DropoutNd | nn.RReLU) or (isinstance(dropout, float | int) and dropout > 0)
+
+
+def varies(f: Callable[[Tensor], Tensor]) -> bool:
+    """Returns True if f's value for a row now depends on the other rows, or is random."""
+    return isinstance(f, nn.Module) and any(map(mixes_or_draws, f.modules()))
