@@ -12,7 +12,9 @@ from janossy import (
     AllPermutations,
     Canonical,
     Combinations,
+    JanossyNetwork,
     JanossyPooling,
+    Ragged,
     Sampled,
     TupleMLP,
     TupleProduct,
@@ -49,6 +51,21 @@ def test_dropout_that_is_switched_off():
     assert name_of(layer, sets) == "permanent"
     layer.train()
     assert name_of(layer, sets) == "gather"
+
+
+def test_distinct_tuples_are_left_in_training():
+    """Dropout behind the first layer leaves the structure as it is."""
+    f = TupleMLP(2, D, (64, 64), dropout=0.5)
+    network = JanossyNetwork(nn.Embedding(10, D), JanossyPooling(f, Combinations(2)), None)
+    ids = Ragged.from_sizes(torch.arange(10_000) % 10, [10] * 1000)
+    network.eval()(ids)
+    assert network.pooling.choice._last[1].name == "distinct"
+    torch.manual_seed(0)
+    got = network.train()(ids)
+    torch.manual_seed(0)
+    network.pooling.choice = Choice("auto")
+    close(got, network(ids))
+    assert network.pooling.choice._last[1].name != "distinct"
 
 
 def test_sizes_that_change():

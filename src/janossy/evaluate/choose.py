@@ -20,6 +20,7 @@ from janossy.evaluate.projected import Projected
 from janossy.evaluate.sampled_prefixes import SampledPrefixes
 from janossy.evaluate.shared_prefixes import SharedPrefixes
 from janossy.evaluate.spectral import Spectral
+from janossy.functions.structure import varies
 from janossy.orderings.drawn import Drawn
 from janossy.sets import Ragged
 
@@ -211,4 +212,5 @@ def _case(problem: Problem) -> tuple[Any, ...]:
         problem.reduce,
         problem.memory_budget,
         problem.f,
+        varies(problem.f),
     )
