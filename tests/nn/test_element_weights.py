@@ -60,6 +60,15 @@ def test_a_mask_leaves_elements_out(orderings):
     assert pooling(sets, weights=torch.zeros(15)).eq(0).all()
 
 
+@pytest.mark.parametrize("orderings", [Tuples(1), Tuples(2)])
+def test_the_scale_of_weights_makes_no_difference(orderings):
+    pooling, sets = layer(orderings).float(), distinct_sets((5, 0, 1, 4)).to(torch.float32)
+    weights = weights_of(sets).float()
+    expected = pooling(sets, weights=weights)
+    for scale in (1e-9, 1e-15, 1e9):
+        close(pooling(sets, weights=scale * weights), expected, atol=1e-6, rtol=1e-5)
+
+
 def test_sampled_rows_weigh_what_their_elements_do():
     pooling, sets = layer(Distinct(4, k=2)), distinct_sets((5, 4))
     weights, draw = weights_of(sets), {"generator": torch.Generator().manual_seed(3)}

@@ -11,11 +11,11 @@ from janossy.evaluate.rows.pool import apply
 
 
 class WeighedRows(nn.Module):
-    """[w·f(x), w] with w = Π w_i, for rows whose elements hold w_i − 1 as their last feature.
+    """[w·f(x), w] with w = Π w_i, for rows whose elements hold w_i and 1 as their last features.
 
-    The zero vector, which fills small sets up to k, then has weight 1.
+    The zero vector, which fills small sets up to k, holds no 1, and has weight 1.
 
-    Shapes: (T, k, d + 1) -> (T, c + 1).
+    Shapes: (T, k, d + 2) -> (T, c + 1).
     """
 
     def __init__(self, f: Function) -> None:
@@ -23,8 +23,8 @@ class WeighedRows(nn.Module):
         self.f = f
 
     def forward(self, x: Tensor) -> Tensor:
-        weights = (x[..., -1] + 1).prod(1, keepdim=True)
-        return torch.cat((weights * apply(self.f, x[..., :-1], single=x.shape[1] == 1), weights), dim=1)
+        weights = (x[..., -2] + (1 - x[..., -1])).prod(1, keepdim=True)
+        return torch.cat((weights * apply(self.f, x[..., :-2], single=x.shape[1] == 1), weights), dim=1)
 
 
 def pool_by_weights(problem: Problem, weights: Tensor, pool: Callable[[Problem], Tensor]) -> Tensor:
@@ -33,7 +33,8 @@ def pool_by_weights(problem: Problem, weights: Tensor, pool: Callable[[Problem],
     ``pool`` computes the sums of a problem. A set whose rows all have weight 0 gives 0.
     """
     elements = problem.gathered
-    values = torch.cat((elements.values, (weights - 1).to(elements.dtype)[:, None]), dim=1)
+    weights = weights.to(elements.dtype)
+    values = torch.cat((elements.values, torch.stack((weights, torch.ones_like(weights)), 1)), dim=1)
     sums = pool(
         replace(problem, f=WeighedRows(problem.f), elements=elements.with_values(values), table=None, reduce="sum")
     )
