@@ -67,6 +67,13 @@ def test_gradients(name):
     assert all(p.grad is None or p.grad.isfinite().all() for p in pooling.parameters())
 
 
+def test_a_deviation_of_nan_is_nan():
+    sets = distinct_sets((3, 0, 1, 2)).map(lambda x: torch.cat((x[:1] * torch.nan, x[1:])))
+    for reduce in ("std", ("std", "mean")):
+        found = JanossyPooling(lambda x: x[:, 0], Tuples(1), reduce=reduce)(sets)[:, :D]
+        assert found[0].isnan().all() and found[1:].isfinite().all() and found[1:3].eq(0).all()
+
+
 def test_f_is_called_once():
     calls = []
     pooling = JanossyPooling(lambda x: calls.append(1) or x.sum(1), Tuples(2), reduce=SEVERAL)

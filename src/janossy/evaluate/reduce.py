@@ -76,8 +76,8 @@ def reduce_between(reduce: str, rows: Tensor, offsets: Tensor, size: int | None 
     if reduce == "std":
         means = reduce_between("mean", values, offsets, size)[owners]
         variances = reduce_between("mean", (values - means).square(), offsets, size)
-        positive = variances > 0  # there the root has a gradient
-        return torch.where(positive, torch.where(positive, variances, 1).sqrt(), 0)
+        has_slope = variances != 0  # the root has none at 0; NaN stays NaN
+        return torch.where(has_slope, torch.where(has_slope, variances, 1).sqrt(), 0)
 
     def total(x: Tensor) -> Tensor:
         zeros = x.new_zeros(num_sets, x.shape[1])
