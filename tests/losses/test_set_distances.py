@@ -125,6 +125,14 @@ def test_bad_unmatched(unmatched):
         assignment_distance(ONE, ONE, unmatched=unmatched)
 
 
+@pytest.mark.parametrize("distance", [chamfer_distance, energy_distance])
+def test_a_distance_of_nan_is_nan(distance):
+    x = Ragged.from_sets([torch.tensor([[1.0], [torch.nan]]), torch.ones(1, 1)])
+    y = Ragged.from_sets([torch.ones(1, 1), torch.zeros(2, 1)])
+    assert distance(x, y).isnan().tolist() == distance(y, x).isnan().tolist() == [True, False]
+    assert distance(x, x).isnan().tolist() == [True, False]
+
+
 def test_values_that_are_not_finite():
     with pytest.raises(ValueError, match="finite"):
         assignment_distance(ONE, ONE.map(lambda x: x / 0))

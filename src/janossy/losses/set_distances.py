@@ -96,8 +96,8 @@ def energy_distance(predicted: Ragged, target: Ragged) -> Tensor:
 
     def mean_distance(a: Ragged, b: Ragged) -> Tensor:
         squared, real = _squared_distances(a, b)
-        positive = real & (squared > 0)  # there the root has a gradient
-        roots = torch.where(positive, torch.where(positive, squared, 1).sqrt(), 0)
+        has_slope = real & (squared != 0)  # the root has none at 0; NaN stays NaN
+        roots = torch.where(has_slope, torch.where(has_slope, squared, 1).sqrt(), 0)
         return _mean(roots.flatten(1), real.flatten(1))
 
     within = mean_distance(predicted, predicted) + mean_distance(target, target)
