@@ -43,6 +43,17 @@ def test_by_brute_force(name, make):
     close(alone(sets), torch.stack([x.quantile(0.9, dim=0) for x in rows]))
 
 
+def test_quantiles_of_nan_and_infinity():
+    """Quantiles at a whole rank are a value, whatever the next one is; NaN is of no rank, as in ``torch.quantile``."""
+    x = torch.tensor([[2.0, torch.nan], [torch.inf, 1.0], [1.0, 2.0], [torch.inf, 3.0]])
+    rows = Ragged.from_sizes(x.requires_grad_(), [3, 1])
+    for q, expected in ((0, 1.0), (0.5, 2.0), (1, torch.inf)):
+        found = Quantile(q)(rows)
+        assert found[0, 0] == expected and found[0, 1].isnan() and found[1].tolist() == [torch.inf, 3]
+        (slopes,) = torch.autograd.grad(found[:, 0].sum(), x)
+        assert slopes[:, 0].tolist() == [float(value == expected) for value in x[:3, 0]] + [1]
+
+
 @pytest.mark.parametrize("reduction", BY_HAND)
 def test_gradients(reduction):
     reduce = BY_HAND[reduction][0]()

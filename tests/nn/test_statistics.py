@@ -161,6 +161,14 @@ def test_each_statistic_is_its_definition(sizes, seed):
             np.testing.assert_array_equal(found.sum(1), expected.numpy())
 
 
+def test_a_quantile_at_a_whole_rank_is_finite_below_infinity():
+    x = torch.tensor([[1.0, -torch.inf], [2.0, 0.0], [torch.inf, 1.0]])
+    found = NumberStatistics(2, quantiles=(0, 0.5, 1), moments=())(
+        SortedSets.of(Ragged.from_sizes(x, [3]), num_codes=0)
+    )
+    assert found.tolist() == [[1, -torch.inf, 2, 0, torch.inf, 1]]
+
+
 def test_a_category_that_training_lacks_is_in_no_bucket():
     """A bucket's weight was learnt for other categories: one new word in twenty once cost 12 % of accuracy."""
     block = bag([1], cells=[2], num_hashed=3)

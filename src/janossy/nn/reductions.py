@@ -56,9 +56,11 @@ class Quantile(RowReduction):
         starts, counts = rows.offsets[:-1], rows.offsets.diff()
         place = self.q * (counts - 1).to(widened(values[:0]).dtype)
         below = place.floor().long()
-        above = torch.minimum(below + 1, counts - 1)
-        low, high = ordered[starts + below], ordered[starts + above]
-        return low.lerp(high, (place - below)[:, None].to(values.dtype))
+        low, high = ordered[starts + below], ordered[starts + place.ceil().long()]
+        part = (place - below)[:, None].to(values.dtype)
+        between = torch.where(part == 0, low, low.lerp(high, part))  # 0 · inf would be NaN
+        last = ordered[starts + counts - 1]
+        return torch.where(last.isnan(), last, between)  # NaN sorts last
 
     def meaning(self) -> str:
         return f"q={self.q:g}"

@@ -67,11 +67,12 @@ class NumberStatistics(nn.Module):
         for level in self.quantiles:
             place = level * (sets.sizes - 1).clamp_min(0).double()
             low = place.floor().long()
-            high = torch.minimum(low + 1, (sets.sizes - 1).clamp_min(0))
+            high = place.ceil().long()
             first = sets.starts.clamp_max(len(x) - 1)
             below, above = (x[(first + at).clamp_max(len(x) - 1)] for at in (low, high))
             part = (place - low)[:, None]
-            found.append((below + (above - below) * part).where(sets.sizes[:, None] > 0, 0.0))
+            step = ((above - below) * part).where(part > 0, 0.0)  # 0 · inf would be NaN
+            found.append((below + step).where(sets.sizes[:, None] > 0, 0.0))
         return found
 
     def names(self, columns: ColumnNames) -> list[str]:
