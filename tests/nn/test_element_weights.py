@@ -69,6 +69,43 @@ def test_the_scale_of_weights_makes_no_difference(orderings):
         close(pooling(sets, weights=scale * weights), expected, atol=1e-6, rtol=1e-5)
 
 
+def test_weights_in_half_precision_do_not_overflow():
+    """The 90,000 weights of the pairs add up to more than float16 holds."""
+    pooling, sets = layer(Tuples(2)).half(), distinct_sets((300, 2)).to(torch.float16)
+    got = pooling(sets, weights=torch.ones(302, dtype=torch.float16))
+    assert got.dtype == torch.float16
+    close(got, pooling(sets), atol=2e-3, rtol=0)
+
+
+@pytest.mark.parametrize("reduce", ["mean", "sum"])
+@pytest.mark.parametrize("filling", [torch.nan, torch.inf, -torch.inf])
+def test_masked_elements_may_be_anything(filling, reduce):
+    """Values and gradients are those of other masked elements."""
+    mask = torch.tensor([1, 0, 1, 1, 1, 0, 1]) > 0
+    found = []
+    for fill in (filling, 0.0):
+        pooling, sets = layer(Tuples(2), reduce=reduce), distinct_sets((4, 3))
+        sets = sets.map(lambda x, fill=fill: torch.where(mask[:, None], x, fill)).requires_grad_()
+        weights = mask.double().requires_grad_()
+        result = pooling(sets, weights=weights)
+        result.square().sum().backward()
+        assert weights.grad.abs().min() > 0
+        found.append((result, sets.values.grad, weights.grad, *(p.grad for p in pooling.parameters())))
+    for a, b in zip(*found, strict=True):
+        close(a, b)
+
+
+def test_rows_of_weight_0_may_overflow():
+    pooling, sets = JanossyPooling(lambda x: 1 / x.sum((1, 2))[:, None], Tuples(1)), distinct_sets((3, 2))
+    sets = sets.map(lambda x: torch.cat((0 * x[:1], x[1:])))
+    weights = torch.tensor([0.0, 1, 2, 3, 0]).requires_grad_()
+    result = pooling(sets, weights=weights)
+    f = 1 / sets.values.sum(1)
+    close(result[:, 0], torch.stack([(f[1] + 2 * f[2]) / 3, f[3]]))
+    result.sum().backward()
+    assert weights.grad.isfinite().all() and weights.grad[4] != 0
+
+
 def test_sampled_rows_weigh_what_their_elements_do():
     pooling, sets = layer(Distinct(4, k=2)), distinct_sets((5, 4))
     weights, draw = weights_of(sets), {"generator": torch.Generator().manual_seed(3)}

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.evaluate import Function, Problem
+from janossy.evaluate.reduce import HALF, widened
 from janossy.evaluate.rows.pool import apply
 
 
@@ -15,16 +16,20 @@ class WeighedRows(nn.Module):
 
     The zero vector, which fills small sets up to k, holds no 1, and has weight 1.
 
+    f reads elements of ``dtype``, and weights may be wider. A row of weight 0 has no part in sums, whatever f gives.
+
     Shapes: (T, k, d + 2) -> (T, c + 1).
     """
 
-    def __init__(self, f: Function) -> None:
+    def __init__(self, f: Function, dtype: torch.dtype) -> None:
         super().__init__()
-        self.f = f
+        self.f, self.dtype = f, dtype
 
     def forward(self, x: Tensor) -> Tensor:
         weights = (x[..., -2] + (1 - x[..., -1])).prod(1, keepdim=True)
-        return torch.cat((weights * apply(self.f, x[..., :-2], single=x.shape[1] == 1), weights), dim=1)
+        y = apply(self.f, x[..., :-2].to(self.dtype), single=x.shape[1] == 1)
+        y = y.masked_fill((weights == 0) & ~y.isfinite(), 0)  # 0 · inf would be NaN
+        return torch.cat((weights * y, weights), dim=1)
 
 
 def pool_by_weights(problem: Problem, weights: Tensor, pool: Callable[[Problem], Tensor]) -> Tensor:
@@ -33,13 +38,16 @@ def pool_by_weights(problem: Problem, weights: Tensor, pool: Callable[[Problem],
     ``pool`` computes the sums of a problem. A set whose rows all have weight 0 gives 0.
     """
     elements = problem.gathered
-    weights = weights.to(elements.dtype)
-    values = torch.cat((elements.values, torch.stack((weights, torch.ones_like(weights)), 1)), dim=1)
-    sums = pool(
-        replace(problem, f=WeighedRows(problem.f), elements=elements.with_values(values), table=None, reduce="sum")
-    )
+    values, dtype = widened(elements.values), elements.dtype  # sums in half precision overflow
+    weights = weights.to(values.dtype)
+    # A value that is not finite gives f's parameters gradients of NaN, even if its row weighs 0.
+    values = values.masked_fill((weights == 0)[:, None] & ~values.isfinite(), 0)
+    values = torch.cat((values, torch.stack((weights, torch.ones_like(weights)), 1)), dim=1)
+    weighed = WeighedRows(problem.f, dtype)
+    sums = pool(replace(problem, f=weighed, elements=elements.with_values(values), table=None, reduce="sum"))
     total, weight = sums[:, :-1], sums[:, -1:]
-    return total if problem.reduce == "sum" else total / torch.where(weight == 0, 1, weight)
+    result = total if problem.reduce == "sum" else total / torch.where(weight == 0, 1, weight)
+    return result.to(dtype) if dtype in HALF else result
 
 
 def check_weights(weights: Tensor, problem: Problem, owner: str) -> None:
