@@ -22,6 +22,7 @@ from janossy import (
     predict,
 )
 from janossy.inference.control import ControlVariate, fit_control_variate
+from janossy.inference.draws import mean_of_draws
 from janossy.nn.cached_mean import CachedMean
 from janossy.orderings import Bucket, Rows
 from janossy.orderings.drawn import Drawn
@@ -409,6 +410,15 @@ def test_history_does_not_depend_on_batch_mates():
     together = pool(sets, ids)
     for b in range(len(sets)):
         close(pool(sets[[b]], ids[[b]])[0], together[b])
+
+
+def test_means_in_half_precision_do_not_overflow():
+    """The values of 1000 add up to more than float16 holds."""
+    sets = distinct_sets((100, 0, 3)).to(torch.float16)
+    pool = CachedMean(lambda x: 1000 + 0 * x[:, 0], num_elements=103, out_features=sets.values.shape[1]).half().eval()
+    assert pool(sets, torch.arange(103)).eq(1000).all()
+    drawn = Drawn(Sampled(100, k=1).enumerate(sets[[0, 2]], generator()), (100, 3), 1)
+    assert mean_of_draws(torch.full((200, 1), 1000.0).half(), drawn, lambda n: 100).tolist() == [[1000], [1000]]
 
 
 def test_the_history_is_saved():

@@ -201,6 +201,16 @@ def test_change_of_classes_that_cannot_change():
     assert everything.change_probability().item() == 0
 
 
+def test_half_precision_does_not_overflow():
+    """Draws add up to more than float16 holds."""
+    outputs = (1000 + torch.randn(400, 2, generator=generator())).half()
+    sets, blocks = torch.arange(2).repeat_interleave(200), (torch.arange(200) // 100).repeat(2)
+    half, wide = (Sample(x, sets, blocks, torch.full((2,), inf)) for x in (outputs, outputs.double()))
+    for name in ("mean", "block_means", "standard_error"):
+        assert getattr(half, name).dtype == torch.float16
+        close(getattr(half, name).double(), getattr(wide, name), atol=5e-4, rtol=5e-4)
+
+
 def test_no_sets_and_no_outputs():
     for population in (torch.zeros(0), torch.zeros(0) + inf):
         nothing = torch.zeros(0, dtype=torch.long)

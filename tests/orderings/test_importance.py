@@ -294,6 +294,16 @@ def test_half_precision_and_integers():
     ).dtype == (torch.float32)
 
 
+def test_means_in_half_precision_do_not_overflow():
+    """The 1000 values of about 100 add up to more than float16 holds."""
+    orderings, sets = ImportanceSampled(1000, k=1), distinct_sets((3, 2)).to(torch.float16)
+    layer = JanossyPooling(lambda x: 100 + 0 * x.sum(1)[:, :1], orderings)
+    result = layer(sets, generator=generator(4))
+    assert result.dtype == torch.float16
+    means = [sum(100 * w for _, w in rows) / 1000 for rows in drawn(orderings, sets)]
+    close(result[:, 0].double(), torch.tensor(means), atol=0.1, rtol=0)
+
+
 def test_weights_are_a_constant_to_autograd():
     scale = torch.ones(D, requires_grad=True)
     values = distinct_sets().values.requires_grad_()

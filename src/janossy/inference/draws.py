@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from janossy.evaluate.packed import max_shared
+from janossy.evaluate.reduce import widened
 from janossy.functions.structure import structure
 from janossy.inference.error_bars import Sample
 from janossy.inference.models import SetFunction
@@ -143,12 +144,14 @@ def mean_of_draws(values: Tensor, drawn: Drawn, num_rows: Callable[[int], int]) 
 
     A draw has ``num_rows(n)`` rows for a set of n.
     """
+    dtype, values = values.dtype, widened(values)
     if (weights := drawn.rows.weights()) is not None:
         values = values * weights.to(values)
     draws = drawn.apart(num_rows).rows
     counts = upload(torch.tensor(draws.counts(), dtype=torch.long), values.device)
     owners = torch.arange(draws.num_sets, device=values.device).repeat_interleave(counts, output_size=len(values))
-    return values.new_zeros(draws.num_sets, values.shape[1]).index_add(0, owners, values) / counts[:, None]
+    total = values.new_zeros(draws.num_sets, values.shape[1]).index_add(0, owners, values)
+    return (total / counts[:, None]).to(dtype)
 
 
 def until(draws: Draws, tolerance: float | Tensor, confidence: float) -> tuple[Sample, Tensor]:

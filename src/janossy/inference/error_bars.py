@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from janossy.checks import check_number
+from janossy.evaluate.reduce import widened
 from janossy.sets.transfer import upload
 
 
@@ -63,8 +64,7 @@ class Sample:
     @cached_property
     def mean(self) -> Tensor:
         """The mean of each set's draws, (B, out)."""
-        total = self.outputs.new_zeros(len(self.population), self.outputs.shape[1])
-        return total.index_add(0, self._sets, self.outputs) / self.num_draws[:, None]
+        return self._wide_mean.to(self.outputs.dtype)
 
     @cached_property
     def block_means(self) -> Tensor:
@@ -72,9 +72,10 @@ class Sample:
         most = int(self.blocks.max()) + 1 if len(self.blocks) else 0
         places = self.sets * most + self.blocks
         counts = torch.bincount(places, minlength=len(self.population) * most)
-        sums = self.outputs.new_zeros(len(counts), self.outputs.shape[1])
-        sums = sums.index_add(0, upload(places, sums.device), self.outputs)
-        return cast(Tensor, (sums / upload(counts, sums.device)[:, None]).unflatten(0, (len(self.population), most)))
+        outputs = widened(self.outputs)
+        sums = outputs.new_zeros(len(counts), outputs.shape[1]).index_add(0, upload(places, outputs.device), outputs)
+        means = (sums / upload(counts, sums.device)[:, None]).to(self.outputs.dtype)
+        return cast(Tensor, means.unflatten(0, (len(self.population), most)))
 
     @cached_property
     def standard_error(self) -> Tensor:
@@ -130,19 +131,27 @@ class Sample:
         return upload(self.sets, self.outputs.device)
 
     @cached_property
+    def _wide_mean(self) -> Tensor:
+        """The mean of each set's draws, (B, out), in the precision in which draws are added up."""
+        outputs = widened(self.outputs)
+        total = outputs.new_zeros(len(self.population), outputs.shape[1])
+        return total.index_add(0, self._sets, outputs) / self.num_draws[:, None]
+
+    @cached_property
     def _deviations(self) -> Tensor:
-        """The sum of each block's outputs minus the mean, (B, q, out)."""
+        """The sum of each block's outputs minus the mean, (B, q, out), in that precision."""
         most = int(self.blocks.max()) + 1 if len(self.blocks) else 0
-        sums = self.outputs.new_zeros(len(self.population) * most, self.outputs.shape[1])
+        outputs = widened(self.outputs)
+        sums = outputs.new_zeros(len(self.population) * most, outputs.shape[1])
         places = upload(self.sets * most + self.blocks, sums.device)
-        sums = sums.index_add(0, places, self.outputs - self.mean[self._sets])
+        sums = sums.index_add(0, places, outputs - self._wide_mean[self._sets])
         return cast(Tensor, sums.unflatten(0, (len(self.population), most)))
 
     def _error(self, deviations: Tensor) -> Tensor:
         q = self.num_blocks[:, None]
         variance = q / (q - 1) * deviations.square().sum(1) / self.num_draws[:, None] ** 2
         left = 1 - self.num_draws[:, None] / self.population[:, None]
-        return (variance * left).where(q > 1, torch.nan).where(left > 0, 0).sqrt().to(deviations)
+        return (variance * left).where(q > 1, torch.nan).where(left > 0, 0).sqrt().to(self.outputs)
 
 
 def margin(standard_error: Tensor, num_blocks: Tensor, confidence: float | Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from janossy.checks import check_generator, check_integer
 from janossy.evaluate import Function
+from janossy.evaluate.reduce import widened
 from janossy.evaluate.validation import check_function, check_sets, errors_explained
 from janossy.functions.shown import arguments_shown
 from janossy.functions.tuple_function import TupleFunction
@@ -139,5 +140,6 @@ def _means(values: Tensor, counts: Tensor) -> Tensor:
     """Returns the means of counts[b] values for set b, one set after the other: (B, c); 0 without values."""
     owners = torch.arange(len(counts), device=values.device)
     owners = owners.repeat_interleave(counts, output_size=len(values))
-    sums = values.new_zeros(len(counts), values.shape[1]).index_add(0, owners, values)
-    return sums / counts[:, None].clamp_min(1)
+    wide = widened(values)
+    sums = wide.new_zeros(len(counts), wide.shape[1]).index_add(0, owners, wide)
+    return (sums / counts[:, None].clamp_min(1)).to(values.dtype)

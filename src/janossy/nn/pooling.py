@@ -11,7 +11,7 @@ from janossy.evaluate import MEMORY_BUDGET, REDUCTIONS, Choice, Evaluator, Funct
 from janossy.evaluate.cost import Cost, check_memory_budget
 from janossy.evaluate.loading import LOADING, estimating
 from janossy.evaluate.lookup import Lookup
-from janossy.evaluate.reduce import OF_ROWS, reduce_segments
+from janossy.evaluate.reduce import OF_ROWS, reduce_segments, widened
 from janossy.evaluate.rows.pool import apply
 from janossy.evaluate.validation import check_function, check_keys, check_sets, errors_explained
 from janossy.functions.meaning import StatesItsMeaning
@@ -278,10 +278,11 @@ class JanossyPooling(StatesItsMeaning):
             generator=None,
         )
         rows = cast(Ragged, self._pool(given))
-        weights = cast(Tensor, drawn.weights()).to(rows.dtype)
-        total = rows.values.new_zeros(len(rows), rows.values.shape[1])
-        total = total.index_add(0, rows.to_index()[1], rows.values * weights)
-        return total if problem.reduce == "sum" else total / rows.offsets.diff()[:, None]
+        values = widened(rows.values)
+        weights = cast(Tensor, drawn.weights()).to(values.dtype)
+        total = values.new_zeros(len(rows), values.shape[1])
+        total = total.index_add(0, rows.to_index()[1], values * weights)
+        return (total if problem.reduce == "sum" else total / rows.offsets.diff()[:, None]).to(rows.dtype)
 
     def _pool(self, problem: Problem) -> Tensor | Ragged:
         with errors_explained("f", problem.f, problem.values, problem.memory_budget):
