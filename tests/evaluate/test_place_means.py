@@ -48,6 +48,24 @@ def test_activations_of_a_table(activation, reduce):
     close(*twice)
 
 
+@pytest.mark.parametrize("sizes", [SIZES, (5,) * 8])
+@pytest.mark.parametrize("filling", [torch.nan, torch.inf])
+def test_a_row_of_the_table_spoils_only_the_sets_that_have_it(filling, sizes):
+    """Counts of every id in every set are less than H = 8 activations of every element."""
+    torch.manual_seed(0)
+    f = TupleMLP(1, 2, 8, activation="relu").double()
+    sets = Ragged.from_sizes(torch.arange(sum(sizes)) % VOCABULARY, sizes)
+    found = []
+    for evaluate in ("fused", "gather"):
+        model = JanossyNetwork(nn.Embedding(VOCABULARY, 2), JanossyPooling(f, Tuples(1), evaluate=evaluate), None)
+        nn.init.ones_(model.h.weight)
+        model.h.weight.data[3] = filling
+        found.append(model(sets))
+    torch.testing.assert_close(*found, equal_nan=True)
+    finite = found[0].isfinite().all(1)
+    assert finite.tolist() == [3 not in x.tolist() for x in sets]
+
+
 def test_gradients_of_a_table_that_are_mapped():
     model = network(TupleMLP(1, 2, 3).double(), Tuples(1), "fused")
     out, each = model(ids())[:, 0], torch.eye(len(SIZES))

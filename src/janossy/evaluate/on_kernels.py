@@ -46,6 +46,16 @@ def on_kernels_eagerly(x: Tensor) -> bool:
     )
 
 
+def may_look(x: Tensor) -> bool:
+    """Returns True if a look at these numbers neither waits for a device nor ends a trace or a map."""
+    return (
+        x.device.type == "cpu"
+        and not torch.compiler.is_compiling()
+        and not is_in_torch_dispatch_mode()
+        and not torch._C._are_functorch_transforms_active()
+    )
+
+
 def takes_cells(structure: Recurrent, x: Tensor) -> bool:
     """Returns True if compiled kernels run these cells on these numbers directly."""
     return structure.kind in CELL_KINDS and not structure.unrolled and on_kernels_eagerly(x)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from janossy.evaluate.cost import Cost, Rates
 from janossy.evaluate.gpu import rates_on
-from janossy.evaluate.on_kernels import takes_means
+from janossy.evaluate.on_kernels import may_look, takes_means
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.reduce import widened
 from janossy.evaluate.tuples.every_tuple import in_order, in_place, reduced, why_not_every_tuple
@@ -47,8 +47,8 @@ def pool_every_tuple(
     """
     structure, offsets = problem.declared(Additive), problem.elements.offsets
     values, places = in_order(problem)
-    if places is not None and _is_counted(problem, structure):
-        means = _means_by_counts(problem, structure, values, places)
+    if places is not None and (activations := _to_count(problem, structure, values)) is not None:
+        means = _means_by_counts(problem, activations, places).to(values.dtype)
     elif is_plain(structure.k, values, structure.weight):
         inputs = values, cast(Tensor, structure.weight), structure.bias
         if structure.k == 1 and places is not None:
@@ -70,26 +70,32 @@ def pool_every_tuple(
     return reduced(problem, structure.rest(means))
 
 
-def _is_counted(problem: Problem, structure: Additive) -> bool:
-    """Returns True if f takes one element, and counting values per set is no larger than all activations."""
+def _to_count(problem: Problem, structure: Additive, values: Tensor) -> Tensor | None:
+    """Returns σ of every value, (U, H), if f takes one element, and counts of values are no larger than activations.
+
+    It is None if an activation is seen not to be finite: a product with counts of 0 would give NaN to every set.
+    """
     num, (num_sets, num_values) = len(problem.elements.values), (len(problem.elements), len(problem.values))
-    return structure.k == 1 and 0 < num_sets * num_values <= num * len(structure.bias)
-
-
-def _means_by_counts(problem: Problem, structure: Additive, values: Tensor, places: Tensor) -> Tensor:
-    """Returns the mean of σ(p) over each set for k = 1, (B, H): σ of every value once, times its share of the set."""
+    if structure.k != 1 or not 0 < num_sets * num_values <= num * len(structure.bias):
+        return None
     activations = widened(ACTIVATIONS[structure.activation](structure.project(values)[:, 0]))
+    return None if may_look(activations) and not bool(activations.isfinite().all()) else activations
+
+
+def _means_by_counts(problem: Problem, activations: Tensor, places: Tensor) -> Tensor:
+    """Returns the mean over each set, (B, H), of finite activations of values (U, H), times their shares of the set."""
     sizes = problem.elements.sizes
     if len(set(sizes)) == 1:
         each = places.view(len(sizes), -1)
         shares = activations.new_full((1, 1), 1 / sizes[0]).expand_as(each)
-        counted = activations.new_zeros(len(sizes), len(values)).scatter_add_(1, each, shares)
+        counted = activations.new_zeros(len(sizes), len(activations)).scatter_add_(1, each, shares)
     else:
         owners = problem.elements.to_index()[1]
         shares = (1 / problem.elements.offsets.diff().to(activations.dtype))[owners]
-        cells = owners * len(values) + places
-        counted = activations.new_zeros(len(sizes) * len(values)).scatter_add_(0, cells, shares).view(len(sizes), -1)
-    return torch.mm(counted, activations).to(values.dtype)
+        cells = owners * len(activations) + places
+        counted = activations.new_zeros(len(sizes) * len(activations)).scatter_add_(0, cells, shares)
+        counted = counted.view(len(sizes), -1)
+    return torch.mm(counted, activations)
 
 
 def cost(problem: Problem, operator: Operator, activations: float, with_kernels: Rates, without_kernels: Rates) -> Cost:
