@@ -239,6 +239,19 @@ def test_single_elements(reduce):
         close(compiled(sets), layer(sets))
 
 
+def test_batch_norm_sees_no_other_rows():
+    f = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.BatchNorm1d(D))
+    layer = JanossyPooling(f, Tuples(1))
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    for sizes in [(3, 3), (4, 1, 2), (4, 0, 2)]:
+        sets, means = distinct_sets(sizes), []
+        for each in (layer, compiled):
+            f[1].reset_running_stats()
+            means.append((each(sets), f[1].running_mean.clone()))
+        for got, want in zip(*means, strict=True):
+            close(got, want)
+
+
 def test_network():
     network = JanossyNetwork(torch.nn.Embedding(9, 3), JanossyPooling(GRU(3, 4), Canonical()), torch.nn.Linear(4, 1))
     compiled = torch.compile(network, fullgraph=True, backend="aot_eager")

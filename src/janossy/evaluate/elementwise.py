@@ -12,7 +12,7 @@ from janossy.evaluate.reduce import HALF, reduce_between, reduce_segments, widen
 from janossy.evaluate.rows.pool import apply, pool_rows
 from janossy.evaluate.rows.steps import bytes_of_elements, cost_of_elements, of_elements
 from janossy.evaluate.tuples.every_tuple import in_place
-from janossy.functions.structure import maps_features, varies
+from janossy.functions.structure import maps_features, mixes_rows, varies
 from janossy.orderings.contract import EveryTuple, averages_every_tuple
 from janossy.orderings.rows import Bucket, Rows
 from janossy.sets import Ragged
@@ -72,8 +72,13 @@ def _to_compute(problem: Problem) -> Problem:
 
 
 def _of_any_sizes(problem: Problem) -> bool:
-    """Returns True under torch.compile if the sizes, for which it would compile anew, are not needed."""
-    return torch.compiler.is_compiling() and problem.table is None and problem.reduce is not None
+    """Returns True under torch.compile if the sizes, for which it would compile anew, are not needed.
+
+    They are if f mixes rows: without them, the zero vector is always among the rows.
+    """
+    if not torch.compiler.is_compiling() or problem.table is not None or problem.reduce is None:
+        return False
+    return not mixes_rows(problem.f)
 
 
 def _reduced_at_once(problem: Problem) -> Tensor:

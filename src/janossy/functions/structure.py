@@ -224,14 +224,24 @@ def has_hooks(module: nn.Module) -> bool:
     return bool(m._forward_hooks or m._forward_pre_hooks or m._backward_hooks or m._backward_pre_hooks)
 
 
+def mixes(module: nn.Module) -> bool:
+    """Returns True if the module's output for a row now depends on the other rows."""
+    return isinstance(module, _BatchNorm) and (module.training or module.running_mean is None)
+
+
 def mixes_or_draws(module: nn.Module) -> bool:
     """Returns True if the module's output for a row now depends on the other rows, or is random."""
-    if isinstance(module, _BatchNorm):
-        return module.training or module.running_mean is None
+    if mixes(module):
+        return True
     if not module.training:
         return False
     dropout = getattr(module, "dropout", 0.0)  # of recurrences and of attention
     return isinstance(module, _DropoutNd | nn.RReLU) or (isinstance(dropout, float | int) and dropout > 0)
+
+
+def mixes_rows(f: Callable[[Tensor], Tensor]) -> bool:
+    """Returns True if f's value for a row now depends on the other rows."""
+    return isinstance(f, nn.Module) and any(map(mixes, f.modules()))
 
 
 def varies(f: Callable[[Tensor], Tensor]) -> bool:
