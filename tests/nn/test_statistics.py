@@ -215,6 +215,17 @@ def test_sets_are_computed_in_pieces(monkeypatch):
     assert torch.equal(statistics()(sets, context), whole)
 
 
+def test_elements_that_are_integers():
+    values = torch.tensor([[1, 20_000_000], [1, 20_000_001], [0, 3]])
+    parts = SortedSets.of(Ragged.from_sizes(values, (2, 1)), num_codes=1)
+    assert sorted(parts.numbers[:2, 0].tolist()) == [20_000_000, 20_000_001]
+    assert DistinctCounts([0, 1], num_codes=1)(parts).tolist() == [[1, 2], [1, 1]]
+    assert parts.reduced(parts.numbers, "sum").tolist() == [[40_000_001], [3]]
+    block = PooledStatistics([SetSize()], vocabularies=(2,), num_numbers=1)
+    network, sets = StatisticsNetwork(block, _scores(2)), Ragged.from_sizes(values, (2, 1))
+    assert torch.equal(network(sets), network(sets.to(torch.float64)))
+
+
 def test_no_sets_and_no_elements():
     assert statistics()(*example(())).shape == (0, statistics().out_features)
     zero_if_empty = statistics([name for name in blocks() if name not in ("means", "values of sets", "context")])

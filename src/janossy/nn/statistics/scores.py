@@ -156,7 +156,8 @@ class StatisticsNetwork(nn.Module):
         statistics: a ``PooledStatistics``.
         scores: maps its vectors (B, c) to outputs (B, out), such as ``TreeEnsemble`` or ``LinearScores``.
 
-    Shapes: sets.values (N, columns), context (B, e) or None -> (B, out).
+    Shapes: sets.values (N, columns), context (B, e) or None -> (B, out), in the elements' dtype; in that of the scores
+        if the elements are integers.
     Invariance: exact, to the last bit. The result does not depend on the batch either.
     Raises: ValueError if ``scores`` takes vectors of another width.
     """
@@ -174,4 +175,4 @@ class StatisticsNetwork(nn.Module):
         self, sets: Ragged, *, context: Tensor | None = None, generator: torch.Generator | None = None
     ) -> Tensor:
         outputs: Tensor = self.scores(self.statistics(sets, context))
-        return outputs.to(sets.values.dtype)
+        return outputs.to(sets.dtype) if sets.dtype.is_floating_point else outputs

@@ -33,7 +33,7 @@ class SortedSets:
     @classmethod
     def of(cls, sets: Ragged, num_codes: int, context: Tensor | None = None, *, inner: bool = False) -> "SortedSets":
         """Sorts encoded sets, whose first ``num_codes`` columns are codes; the last is ``inner`` if that is True."""
-        values = sets.values + 0.0  # -0.0 is 0.0
+        values = sets.values.double() + 0.0  # -0.0 is 0.0; float32 would round integers
         numbers_of_inner = values[:, -1].long() if inner else None
         values = values[:, :-1] if inner else values
         sizes = sets.offsets.diff()
