@@ -226,6 +226,16 @@ def test_elements_that_are_integers():
     assert torch.equal(network(sets), network(sets.to(torch.float64)))
 
 
+def test_nan_stays_and_numbers_that_are_zero_by_rounding_are_zero():
+    block = PooledStatistics([NumberStatistics(2, quantiles=(), moments=("sum",))], vocabularies=(), num_numbers=2)
+    block.offsets.copy_(torch.tensor([0.0, 2.5]))
+    values = torch.tensor([[torch.nan, -2.5 + 1e-6], [1.0, -torch.inf], [-0.0, torch.nan]])
+    numbers = block.sorted(Ragged.from_sizes(values, (1, 1, 1))).numbers
+    expected = torch.tensor([[torch.nan, 0.0], [1.0, -torch.inf], [0.0, torch.nan]], dtype=torch.float64)
+    torch.testing.assert_close(numbers, expected, rtol=0, atol=0, equal_nan=True)
+    assert block(Ragged.from_sizes(values[:1], (1,)))[0, :2].isnan().tolist() == [True, False]
+
+
 def test_no_sets_and_no_elements():
     assert statistics()(*example(())).shape == (0, statistics().out_features)
     zero_if_empty = statistics([name for name in blocks() if name not in ("means", "values of sets", "context")])

@@ -136,7 +136,7 @@ class PooledStatistics(nn.Module):
             )
         found = SortedSets.of(sets, self.num_codes, context, inner=self.inner)
         numbers = found.numbers + self.offsets
-        numbers = numbers.where(numbers.abs() > ROUNDING * self.offsets.abs(), 0.0)
+        numbers = numbers.masked_fill(numbers.abs() <= ROUNDING * self.offsets.abs(), 0.0)  # NaN stays
         return replace(found, numbers=numbers)
 
     @torch.no_grad()
