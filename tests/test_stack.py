@@ -27,7 +27,7 @@ from janossy import (
     predict,
 )
 from janossy.functions import GatedAttention
-from janossy.nn import AttentionMean, ColumnEmbedding, PooledNorm, Readout
+from janossy.nn import AttentionMean, ColumnEmbedding, PooledNorm, PowerMean, Readout
 from janossy.stack import clip_grad_norm_, scale_steps
 from tests.examples import Transformer
 from tests.laws import close
@@ -290,6 +290,22 @@ def test_each_network_is_clipped_by_its_own_norm():
             close(got.grad[r], want.grad)
 
 
+def test_networks_with_scalar_and_empty_weights_are_clipped():
+    h = ColumnEmbedding([V], num_numbers=0, embedding_features=3, scaled=True)
+    pooling = JanossyPooling(TupleMLP(1, 3, 4), Tuples(1), reduce=PowerMean(learn=True))
+    alone = [copy.deepcopy(JanossyNetwork(h, pooling, nn.Linear(4, 1))).double() for _ in range(2)]
+    alone[1].rho.weight.data *= 30
+    stack, sets = Stack(alone), Ragged.from_sizes(torch.arange(5.0, dtype=torch.float64)[:, None], (3, 2))
+    stack(sets).sum().backward()
+    assert {p.grad.dim() for p in stack.parameters()} >= {1, 2} and 0 in {p.numel() for p in stack.parameters()}
+    norms = clip_grad_norm_(stack, 0.5)
+    for r, network in enumerate(alone):
+        network(sets).sum().backward()
+        close(norms[r], nn.utils.clip_grad_norm_(network.parameters(), 0.5))
+        for got, want in zip(stack.network.parameters(), network.parameters(), strict=True):
+            close(got.grad[r], want.grad)
+
+
 @pytest.mark.parametrize(
     "again", [lambda stack: Stack(stack.unstack()), copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))]
 )
@@ -321,6 +337,33 @@ def test_norms_keep_the_statistics_of_each_network(case):
     close(stack(sets), torch.stack([network.eval()(own) for network, own in zip(alone, sets, strict=True)]))
     one = [own[:1] for own in sets]
     close(stack.train()(one), torch.stack([n.train()(own) for n, own in zip(alone, one, strict=True)]))
+
+
+@pytest.mark.parametrize("counts", [(3, 2, 4), (3, 2, 2), (1, 5, 0)])
+def test_norms_of_unlike_numbers_of_elements(counts):
+    """The first fits (3, 3) by chance."""
+    h = nn.Sequential(nn.Linear(D, 4), PooledNorm(4))
+    pooling = JanossyPooling(TupleMLP(2, 4, 5), Tuples(2))
+    alone = [copy.deepcopy(JanossyNetwork(h, pooling, None)).double() for _ in counts]
+    for seed, network in enumerate(alone):
+        for parameter in network.parameters():
+            parameter.data.normal_(generator=torch.Generator().manual_seed(seed))
+    sets = [
+        Ragged.from_sizes(torch.randn(n, D, generator=source, dtype=torch.float64), (n,))
+        for n, source in zip(counts, sources(), strict=True)
+    ]
+    stack = Stack(alone)
+    for mode in (True, True, False):
+        outputs = stack.train(mode)(sets)
+        expected = torch.stack([network.train(mode)(own) for network, own in zip(alone, sets, strict=True)])
+        close(outputs, expected)
+        found = torch.autograd.grad(functional(outputs), list(stack.parameters()))
+        wanted = torch.autograd.grad(functional(expected), [p for network in alone for p in network.parameters()])
+        for i, got in enumerate(found):
+            close(got, torch.stack(wanted[i :: len(found)]))
+    for found, network in zip(stack.unstack(), alone, strict=True):
+        for got, want in zip(found.buffers(), network.buffers(), strict=True):
+            close(got, want)
 
 
 def columns_with_context() -> JanossyNetwork:

@@ -106,17 +106,23 @@ def _embedded(table: nn.Embedding, ids: Tensor, counts: Sequence[int]) -> Tensor
 
 def _normalised(norm: PooledNorm, x: Tensor, counts: Sequence[int]) -> Tensor:
     """Returns the rows (N, c), each network's normalised by themselves; statistics and weights are (R, c)."""
-    num = counts[0]
-    assert norm.running_mean is not None and norm.running_var is not None and norm.num_batches_tracked is not None
-    training = norm.training and num > 1  # a single row has no variance
-    if training:
-        norm.num_batches_tracked.add_(1)
-    rows = x.unflatten(0, (len(counts), num)).transpose(0, 1).flatten(1)  # (B, R·c): a channel for each network's
-    means, variances = norm.running_mean.view(-1), norm.running_var.view(-1)
-    normalised = nn.functional.batch_norm(
-        rows, means, variances, norm.weight.flatten(), norm.bias.flatten(), training, norm.momentum or 0.0, norm.eps
-    )
+    if len(set(counts)) > 1:
+        parts = enumerate(x.split(list(counts)))
+        return torch.cat([_normalised_by(norm, rows, slice(r, r + 1)) for r, rows in parts])
+    rows = x.unflatten(0, (len(counts), counts[0])).transpose(0, 1).flatten(1)  # (B, R·c): a channel for each network's
+    normalised = _normalised_by(norm, rows, slice(None))
     return cast(Tensor, normalised.unflatten(1, (len(counts), -1)).transpose(0, 1).flatten(0, 1))
+
+
+def _normalised_by(norm: PooledNorm, rows: Tensor, networks: slice) -> Tensor:
+    """Returns rows (n, R·c) normalised, with the statistics and weights of these R networks."""
+    assert norm.running_mean is not None and norm.running_var is not None and norm.num_batches_tracked is not None
+    training = norm.training and len(rows) > 1  # a single row has no variance
+    if training:
+        norm.num_batches_tracked[networks].add_(1)
+    means, variances = norm.running_mean[networks].view(-1), norm.running_var[networks].view(-1)
+    weight, bias = norm.weight[networks].flatten(), norm.bias[networks].flatten()
+    return nn.functional.batch_norm(rows, means, variances, weight, bias, training, norm.momentum or 0.0, norm.eps)
 
 
 OF_LAYER: dict[type[nn.Module], Callable[..., Tensor]] = {

@@ -16,7 +16,7 @@ def clip_grad_norm_(stack: Stack, max_norm: float) -> Tensor:
     Shapes: -> the norms before scaling, (R,).
     """
     gradients = [p.grad for p in stack.parameters() if p.grad is not None]
-    norms = torch.stack([g.flatten(1).norm(dim=1) for g in gradients]).norm(dim=0)
+    norms = torch.stack([g.reshape(len(g), g.shape[1:].numel()).norm(dim=1) for g in gradients]).norm(dim=0)
     scales = (max_norm / (norms + 1e-6)).clamp_max(1)
     for gradient in gradients:
         gradient.mul_(_column(scales, gradient))
