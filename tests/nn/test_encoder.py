@@ -22,6 +22,7 @@ from janossy import (
     Sampled,
     Stack,
     TupleMLP,
+    TupleProduct,
     Tuples,
     export_onnx,
     predict,
@@ -323,6 +324,25 @@ def test_each_set_is_computed_the_cheapest_way(monkeypatch):
         seen.clear()
         layers.Relations(f, evaluate=evaluate)(sets)
         assert set(seen) == expected
+
+
+@pytest.mark.parametrize(("k", "large"), [(2, 3e8), (3, 3e4)])
+def test_relations_of_products_beside_a_large_element(k, large):
+    """In float32, where power sums less those of the large element would lose the others."""
+    f = TupleProduct(k, 1, 1, g=lambda j: nn.Identity())
+    x = torch.tensor([[large], [1.0], [2.0], [-4.0]])
+    found = layers.Relations(f)(Ragged.from_sets([x.float(), x[:2].float()])).values
+    expected = [relations(layers.Relations(f), each) for each in (x, x[:2])]
+    assert found.dtype == torch.float32
+    close(found.double(), torch.cat(expected), rtol=1e-6, atol=0)
+
+
+def test_log_mean_exp_of_relations_beside_infinity():
+    layer = layers.Relations(lambda rows: rows[:, 1], k=2, reduce="logmeanexp")
+    inf = torch.inf
+    x = torch.tensor([[-inf, 1.0, inf], [-inf, inf, 0.0], [-inf, 2.0, -inf]])
+    expected = torch.stack([(x[[j for j in range(3) if j != i]].logsumexp(0) - log(2)) for i in range(3)])
+    close(layer(Ragged.from_sets([x])).values, expected)
 
 
 def test_relations_take_memory_linear_in_the_set():

@@ -23,16 +23,16 @@ from janossy.sets.transfer import upload
 
 
 def product_relations(factors: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Returns the means of z_1[i] Π_j z_j[i_j] over the tuples of the others, by power sums.
+    """Returns the means of z_1[i] Π_j z_j[i_j] over the tuples of the others, by power sums in float64.
 
     The factors (N + 1, k, R) end with those of the zero vector.
     """
-    zero = factors[-1]
+    zero = factors[-1].double()
 
     def mean(z: Tensor) -> Tensor:
-        m = min(z.shape[1], len(zero))
-        others = others_mean(z[:, :, 1:m]) if m > 1 else 1
-        return z[:, :, 0] * others * zero[m:].prod(0)
+        m, wide = min(z.shape[1], len(zero)), z.double()  # sums less an element lose its digits
+        others = others_mean(wide[:, :, 1:m]) if m > 1 else 1
+        return (wide[:, :, 0] * others * zero[m:].prod(0)).to(z.dtype)
 
     return _by_size(factors[:-1], sizes, mean)
 

@@ -207,6 +207,7 @@ class Relations(SetLayer):
             if self.reduce == "max":
                 return largest
             shift = widened(largest.detach())
+            shift = torch.where(shift.isfinite(), shift, 0)  # inf - inf would be NaN
             values = (widened(values) - shift[owners]).exp()
         total = values.new_zeros(len(counts), values.shape[1]).to(widened(values).dtype)
         total = total.index_add(0, owners, widened(values))
