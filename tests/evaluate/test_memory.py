@@ -193,6 +193,17 @@ def test_weights_changed_before_backward_are_an_error(evaluator):
         result.backward()
 
 
+@pytest.mark.parametrize(("evaluator", "reduce"), [(Gather(), "mean"), (Gather(), None), (Projected(), "mean")])
+def test_weights_made_in_inference_mode(evaluator, reduce):
+    with torch.inference_mode():
+        f = TupleMLP(2, D, 4, out_features=3)
+        whole, chunked = (pool(f, evaluator, reduce, budget)(distinct_sets((4, 3))) for budget in (MEMORY_BUDGET, 1))
+    with torch.no_grad():
+        again = pool(f, evaluator, reduce, 1)(distinct_sets((4, 3)))
+    for found in (chunked, again):
+        close(*((x if reduce else x.values).clone() for x in (found, whole)))
+
+
 @pytest.mark.parametrize(
     ("function", "evaluator"),
     [

@@ -39,11 +39,11 @@ def with_weights_of_now(f: Function, apply: Callable[[Function, Any], Tensor]) -
     if not isinstance(f, nn.Module) or torch.compiler.is_compiling():
         return lambda x: apply(f, x)
     applied = _Applied(f, apply)
-    weights = {name: (weight, weight._version, widened(weight)) for name, weight in f.named_parameters()}
+    weights = {name: (weight, _version(weight), widened(weight)) for name, weight in f.named_parameters()}
 
     def apply_now(x: Any) -> Tensor:
         for name, (weight, version, _) in weights.items():
-            if weight._version != version:
+            if _version(weight) != version:
                 raise RuntimeError(
                     f"the weight {name} was modified in place between forward and backward, and f must be computed "
                     "again in backward; call backward before optimizer.step(), or raise memory_budget."
@@ -54,6 +54,11 @@ def with_weights_of_now(f: Function, apply: Callable[[Function, Any], Tensor]) -
         return cast(Tensor, functional_call(applied, now, (x,)))
 
     return apply_now
+
+
+def _version(weight: Tensor) -> int | None:
+    """Returns the number of the weight's changes in place; None for an inference tensor, which has no backward."""
+    return None if weight.is_inference() else weight._version
 
 
 def computed_again(run: Callable[..., Any], *arguments: Any) -> Any:
