@@ -65,6 +65,11 @@ def test_numbers_alone_pass():
         (lambda: ColumnEmbedding([], num_numbers=0), ValueError, "num_numbers, all >= 1; got num_numbers=0"),
         (lambda: ColumnEmbedding([3], num_numbers=2.5), TypeError, "num_numbers"),
         (
+            lambda: ColumnEmbedding([], num_numbers=2, by_category=True),
+            ValueError,
+            r"a column of categories for by_category=True; got vocabularies=\[\]. Drop",
+        ),
+        (
             lambda: ColumnEmbedding([3, 5], num_numbers=2)(ROWS[:, :3]),
             ValueError,
             r"rows \(N, 4\), codes.*; got \(3, 3\). Give as",

@@ -53,7 +53,8 @@ class ColumnEmbedding(nn.Module):
         are.
     Raises:
         TypeError: for sizes that are not integers, or rows that are not a tensor.
-        ValueError: for sizes below 1 (below 0 for num_numbers), no columns, or rows of another shape.
+        ValueError: for sizes below 1 (below 0 for num_numbers), no columns, by_category without categories, or rows of
+            another shape.
         IndexError: for a code that is not in its vocabulary.
 
     Example:
@@ -87,6 +88,11 @@ class ColumnEmbedding(nn.Module):
         if num_numbers != 0 or isinstance(num_numbers, bool) or not vocabularies:
             check_widths(self, num_numbers=num_numbers)
         check_flags(self, scaled=scaled, by_category=by_category)
+        if by_category and not vocabularies:
+            raise ValueError(
+                "ColumnEmbedding expects a column of categories for by_category=True; got vocabularies=[]. Drop "
+                "by_category."
+            )
         check_integer("ColumnEmbedding", "num_unread", num_unread, 0)
         self.vocabularies = tuple(map(int, vocabularies))
         self.num_numbers, self.num_unread = num_numbers, num_unread
