@@ -198,6 +198,14 @@ def test_bad_arguments(make, error, message):
         make()
 
 
+@pytest.mark.parametrize("estimator", FEWEST)
+def test_no_sets(estimator):
+    """The mean over no sets is NaN, as that of torch's losses."""
+    net = network()
+    loss = OrderLoss(estimator=estimator)(net, distinct_sets((3,))[:0], torch.zeros(0, 1))
+    assert loss.shape == () and loss.isnan()
+
+
 def test_bad_input():
     sets, y = distinct_sets((3, 2)), torch.zeros(2, 1)
     with pytest.raises(TypeError, match=r"expects a network whose orderings are Learned\(scorer\); got Sampled"):

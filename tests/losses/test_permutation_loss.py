@@ -263,6 +263,17 @@ def test_every_loss_is_that_of_one_permutation_at_a_time(name):
     close(averaged, loss(outputs.mean(1), target).mean())
 
 
+@pytest.mark.parametrize("name", TORCH_LOSSES)
+def test_the_losses_of_no_sets(name):
+    loss, targets = TORCH_LOSSES[name]
+    loss = loss.double() if isinstance(loss, nn.Module) else loss
+    outputs = torch.randn(5, 4, 3, generator=generator(1))
+    target = targets(outputs)
+    each = PermutationLoss(loss).each(outputs, target)
+    close(each.mean(), PermutationLoss(loss).of_outputs(outputs, target))
+    assert PermutationLoss(loss).each(outputs[:0], target[:0]).shape == (0, 4)
+
+
 def test_outputs_of_other_shapes():
     loss = PermutationLoss(nn.CrossEntropyLoss(reduction="none"))
     outputs, target = torch.randn(5, 4, 3, 2), torch.randint(3, (5, 2))

@@ -224,7 +224,7 @@ class PermutationLoss(nn.Module):
         """
         m = outputs.shape[1]
         losses = self._losses(outputs.flatten(0, 1), target.repeat_interleave(m, 0))
-        return cast(Tensor, losses.reshape(len(losses), -1).mean(1).unflatten(0, (-1, m)))
+        return cast(Tensor, losses.reshape(len(losses), losses.shape[1:].numel()).mean(1).unflatten(0, (-1, m)))
 
     @property
     def estimates(self) -> Estimand:
