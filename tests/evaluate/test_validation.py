@@ -92,6 +92,17 @@ def test_a_network_whose_h_is_in_another_dtype(dtype):
         law_says_the_dtypes(lambda call=call: call(sets), dtype, "h")
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.int16, torch.uint8], ids=str)
+def test_ids_in_another_dtype(dtype):
+    network = JanossyNetwork(nn.Embedding(4, D), JanossyPooling(TupleMLP(2, D, 3), Tuples(2)), None)
+    sets = Ragged.from_sizes(torch.arange(3), (2, 1))
+    for call in (network, network.rows, network.explain):
+        with pytest.raises(ValueError, match=f"^h, a Embedding, expects ids in torch.int64 or .*; got {dtype}.*int64"):
+            call(sets.to(dtype))
+        call(sets.to(torch.int32))
+        call(sets.to(torch.int64))
+
+
 def test_autocast_converts():
     """It does so for torch's own modules."""
     with torch.autocast("cpu", dtype=torch.bfloat16):

@@ -96,6 +96,11 @@ def _explain(error: RuntimeError, name: str, module: Any, elements: Tensor, memo
             f"{what} expects elements on {', '.join(map(str, devices))}, where its weights are; got "
             f"{elements.device}. Move the sets, or {name}, with .to()."
         ) from error
+    if isinstance(module, nn.Embedding) and elements.dtype not in (torch.int64, torch.int32):
+        raise ValueError(
+            f"{what} expects ids in torch.int64 or torch.int32; got {elements.dtype}. Convert the sets with "
+            ".to(torch.int64)."
+        ) from error
     of_dtypes = "type" in str(error) or isinstance(error, NotImplementedError)
     if weights and elements.dtype not in dtypes and of_dtypes:
         raise ValueError(
