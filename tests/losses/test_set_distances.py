@@ -119,6 +119,17 @@ def test_assignments_in_half_precision():
     assert found.dtype == torch.bfloat16 and found.item() == 0
 
 
+def test_assignments_whose_distances_to_padding_overflow():
+    far, near = torch.full((1, 1), 300.0), torch.tensor([[1.0], [2.0]])
+    x, y = (Ragged.from_sets([far, each]).to(torch.float16) for each in (near, near.flip(0)))
+    x = x.with_values(x.values.clone().requires_grad_())
+    found = assignment_distance(x, y)
+    found.sum().backward()
+    assert found.tolist() == [0, 0] and x.values.grad.tolist() == [[0], [0], [0]]
+    with pytest.raises(ValueError, match="finite"):
+        assignment_distance(x.map(lambda each: each * 1e5), y)
+
+
 @pytest.mark.parametrize("unmatched", [-1, "1", float("nan")])
 def test_bad_unmatched(unmatched):
     with pytest.raises(ValueError, match="expects unmatched"):

@@ -63,8 +63,9 @@ def assignment_distance(predicted: Ragged, target: Ragged, *, unmatched: float |
         )
     from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - takes a while to import
 
-    distances, _ = _squared_distances(predicted, target)
-    costs = distances.detach().cpu().double()  # numpy has no bfloat16
+    distances, real = _squared_distances(predicted, target)
+    # numpy has no bfloat16; distances to padding may overflow.
+    costs = distances.detach().where(real, 0).cpu().double()
     if not bool(costs.isfinite().all()):
         raise ValueError("assignment_distance expects finite values; got NaN or infinity. Check the sets.")
     found = distances.new_zeros(len(sizes))
