@@ -681,6 +681,21 @@ FAULTS = (
         "where(num > 0, self.absent)", "where(num > 0, 0 * self.absent)",
     ),
     _in(
+        "estimators/streams", "fitting.py", "estimators/test_streams",
+        "the sample of a stream is the beginning of its files",
+        "np.sort(others[~np.isin(others, drawn)][:num_more])", "np.setdiff1d(others, drawn)[:num_more]",
+    ),
+    _in(
+        "evaluate", "choose.py", "evaluate/test_choice",
+        "a choice made in evaluation is kept in training",
+        "        varies(problem.f),\n", "        False,\n",
+    ),
+    _in(
+        "nn", "element_weights.py", "nn/test_element_weights",
+        "a weight of zero does not leave out a value that is not finite",
+        "y = y.masked_fill((weights == 0) & ~y.isfinite(), 0)", "y = y * 1",
+    ),
+    _in(
         "nn/statistics", "distinct.py", "nn/test_statistics",
         "a value that a set repeats is counted again",
         "+ places).unique()", "+ places)",

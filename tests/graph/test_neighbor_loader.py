@@ -8,7 +8,7 @@ from tests.laws import close, law_uniform
 
 pytest.importorskip("torch_geometric")
 
-from torch_geometric.data import Data, HeteroData
+from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.loader import NeighborLoader
 from torch_geometric.typing import WITH_PYG_LIB, WITH_TORCH_SPARSE
 
@@ -175,6 +175,7 @@ def test_a_generator_fixes_the_orders():
         (Data(x=features(), batch_size=4), "got Data without edge_index"),
         (HeteroData(), "one kind of vertices .* got HeteroData without edge_index"),
         (EDGES, "got Tensor without edge_index"),
+        (Batch.from_data_list([Data(x=features(), edge_index=EDGES)] * 2), "got whole graphs, a DataBatch with ptr"),
         (Data(x=features(), edge_index=EDGES, batch_size=9), "0 to 7, in a graph of 8 vertices; got 0 to 8"),
     ],
 )

@@ -113,10 +113,18 @@ def test_bad_pairs(distance, other):
         distance(ONE, other)
 
 
-def test_assignments_in_half_precision():
-    x, y = (torch.arange(8.0).roll(shift)[:, None] for shift in (0, 3))
-    found = assignment_distance(*(Ragged.from_sets([each.bfloat16()]) for each in (x, y)))
-    assert found.dtype == torch.bfloat16 and found.item() == 0
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("distance", [chamfer_distance, assignment_distance, energy_distance])
+def test_half_precision(distance, dtype):
+    """Sums over 300 elements or 90,000 pairs are those of float32."""
+    source = torch.Generator().manual_seed(0)
+    x, y = (
+        Ragged.from_sets([(torch.randn(300, 1, generator=source) + shift).to(dtype) for _ in range(2)])
+        for shift in (0, 3)
+    )
+    found = distance(x, y)
+    assert found.dtype == dtype
+    assert torch.allclose(found.float(), distance(x.float(), y.float()), rtol=1e-2)
 
 
 def test_assignments_whose_distances_to_padding_overflow():

@@ -14,6 +14,7 @@ from janossy.evaluate.cells.pool import Grove, Part, pool_forests
 from janossy.evaluate.cells.prefix_tree import num_arrangements, num_nodes, prefix_tree, prefixes
 from janossy.evaluate.cost import Cost, as_float
 from janossy.evaluate.problem import Problem
+from janossy.evaluate.reduce import widened
 from janossy.evaluate.tuples.every_tuple import in_order
 from janossy.functions.checks import check_flags
 from janossy.functions.structure import Recurrent
@@ -140,7 +141,9 @@ def _merged(problem: Problem) -> tuple[Tensor, None, Alike]:
     kind = starts.cumsum(0) - 1
     sizes = torch.bincount(kind)
     # A mean, so that each of the equal elements gets its share of the gradient.
-    means = values.new_zeros(len(sizes), values.shape[1]).index_add(0, kind, values) / sizes[:, None]
+    wide = widened(values)
+    means = wide.new_zeros(len(sizes), wide.shape[1]).index_add(0, kind, wide) / sizes[:, None]
+    means = means.to(values.dtype)
     of_sets: dict[int, list[int]] = {b: [] for b in range(len(elements))}
     for position, b in enumerate(owners[starts].tolist()):
         of_sets[b].append(position)

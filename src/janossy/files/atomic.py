@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 
@@ -104,8 +104,6 @@ def _locked(lock: Path, wait: bool) -> int | None:
         number = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(number, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            if lock.exists() and os.path.samestat(os.fstat(number), lock.stat()):
-                return number  # else the owner of this file removed it meanwhile
         except BlockingIOError:
             os.close(number)
             raise ClaimedByAnother(f"another process is writing to {lock.name[1:-5]} in {lock.parent} now.") from None
@@ -113,6 +111,9 @@ def _locked(lock: Path, wait: bool) -> int | None:
             os.close(number)
             lock.unlink(missing_ok=True)
             return None
+        with suppress(FileNotFoundError):  # the owner of this file removed it meanwhile
+            if os.path.samestat(os.fstat(number), lock.stat()):
+                return number
         os.close(number)
 
 

@@ -73,6 +73,8 @@ def _load() -> Kernels | None:
 
 
 def _load_on_cuda() -> KernelsOnCuda | None:
+    if choice() == "off":
+        return None
     try:
         # Triton is an optional extra, and takes a second to import.
         from janossy.kernels.cuda.product_means import product_means  # noqa: PLC0415

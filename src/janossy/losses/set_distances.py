@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from janossy.evaluate.reduce import widened
 from janossy.evaluate.validation import check_sets
 from janossy.sets import Ragged
 
@@ -24,9 +25,10 @@ def chamfer_distance(predicted: Ragged, target: Ragged) -> Tensor:
     _check_pairs(predicted, target, "chamfer_distance", empty="a nearest neighbour")
     distances, real = _squared_distances(predicted, target)
     if distances.numel() == 0:
-        return distances.sum((1, 2))
+        return distances.sum((1, 2)).to(predicted.dtype)
     beyond = distances.masked_fill(~real, torch.inf)
-    return _mean(beyond.amin(2), real.any(2)) + _mean(beyond.amin(1), real.any(1))
+    found = _mean(beyond.amin(2), real.any(2)) + _mean(beyond.amin(1), real.any(1))
+    return found.to(predicted.dtype)
 
 
 def assignment_distance(predicted: Ragged, target: Ragged, *, unmatched: float | None = None) -> Tensor:
@@ -64,8 +66,7 @@ def assignment_distance(predicted: Ragged, target: Ragged, *, unmatched: float |
     from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - takes a while to import
 
     distances, real = _squared_distances(predicted, target)
-    # numpy has no bfloat16; distances to padding may overflow.
-    costs = distances.detach().where(real, 0).cpu().double()
+    costs = distances.detach().where(real, 0).cpu()  # distances to padding may overflow
     if not bool(costs.isfinite().all()):
         raise ValueError("assignment_distance expects finite values; got NaN or infinity. Check the sets.")
     found = distances.new_zeros(len(sizes))
@@ -77,7 +78,7 @@ def assignment_distance(predicted: Ragged, target: Ragged, *, unmatched: float |
         b, i, j = torch.cat(chosen, 1).to(distances.device)
         found = found.index_add(0, b, distances[b, i, j])
     alone = distances.new_tensor([abs(n - m) for n, m in sizes]) * (unmatched or 0.0)
-    return (found + alone) / distances.new_tensor([max(n, m, 1) for n, m in sizes])
+    return ((found + alone) / distances.new_tensor([max(n, m, 1) for n, m in sizes])).to(predicted.dtype)
 
 
 def energy_distance(predicted: Ragged, target: Ragged) -> Tensor:
@@ -102,7 +103,7 @@ def energy_distance(predicted: Ragged, target: Ragged) -> Tensor:
         return _mean(roots.flatten(1), real.flatten(1))
 
     within = mean_distance(predicted, predicted) + mean_distance(target, target)
-    return 2 * mean_distance(predicted, target) - within
+    return (2 * mean_distance(predicted, target) - within).to(predicted.dtype)
 
 
 def _mean(x: Tensor, real: Tensor) -> Tensor:
@@ -111,8 +112,11 @@ def _mean(x: Tensor, real: Tensor) -> Tensor:
 
 
 def _squared_distances(a: Ragged, b: Ragged) -> tuple[Tensor, Tensor]:
-    """Returns ‖a_i − b_j‖² of each pair of sets, (B, n, m), and True where both elements are real."""
-    (x, of_a), (y, of_b) = a.to_padded(), b.to_padded()
+    """Returns ‖a_i − b_j‖² of each pair of sets, (B, n, m), and True where both elements are real.
+
+    They are float32 for half precision, in which sums of them would overflow, or end at 256.
+    """
+    (x, of_a), (y, of_b) = a.map(widened).to_padded(), b.map(widened).to_padded()
     return (x[:, :, None] - y[:, None]).square().sum(3), of_a[:, :, None] & of_b[:, None]
 
 
