@@ -28,7 +28,7 @@ def ends_at_once(pipe):
 
 @pytest.mark.parametrize("num_workers", [1, 2])
 def test_a_worker_that_ends_before_it_reads_its_job(monkeypatch, num_workers):
-    monkeypatch.setattr(workers, "_run_until_none", ends_at_once)
+    monkeypatch.setattr(workers, "run_until_none", ends_at_once)
     events = list(workers.work([Quick(0), Quick(1)], num_workers))
     failed = {event.job.number: event.value for event in events if event.kind == "failed"}
     assert failed.keys() == {0, 1} and all("ended with code 3" in reason for reason in failed.values())

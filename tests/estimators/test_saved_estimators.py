@@ -6,19 +6,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from msgspec.structs import replace
 from safetensors.torch import load_file, save_file
 from torch import nn
 
 from janossy import saving
 from janossy.estimators import SetClassifier, SetRegressor, load, save
-from janossy.estimators.saved import _estimator
-from janossy.estimators.saved_predictor import read_predictor
 from janossy.functions import TupleMLP
 from janossy.nn.network import JanossyNetwork
 from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import Tuples
 from janossy.saving import SavedModelError
+from janossy.saving.reading import DESCRIPTION
 from janossy.tables import as_sets
 from tests.estimators.sets import bags, sums
 from tests.saving.signing import resigned
@@ -113,9 +111,11 @@ def test_class_weights_that_are_none_are_refused(tmp_path, pairs):
     model = SetClassifier("k1", **QUICK, class_weight={0: 1.0, 1: 2.0})
     model.fit(*(part[:20] for part in (bags(20)[0], bags(20)[1].astype(int))))
     folder = save(model, tmp_path / "model")
-    saved, predictor = read_predictor(folder)
+    description = json.loads((folder / DESCRIPTION).read_text())
+    description["settings"]["class_weight"] = pairs
+    resigned(folder, description)
     with pytest.raises(SavedModelError, match="expects pairs of a class and its weight"):
-        _estimator(replace(saved, settings={**saved.settings, "class_weight": pairs}), predictor)
+        load(folder)
 
 
 def test_what_cannot_be_saved(tmp_path):

@@ -16,7 +16,7 @@ from janossy.estimators.batches import num_batches
 from janossy.estimators.processes import Processes
 from janossy.estimators.strategies import build_network
 from janossy.estimators.streams import order as orders
-from janossy.estimators.streams.fitting import _validation_numbers
+from janossy.estimators.streams.fitting import validation_numbers
 from janossy.estimators.streams.order import Order
 from janossy.estimators.streams.scan import scan
 from janossy.estimators.training import Training
@@ -285,7 +285,7 @@ def test_several_files_predict_with_columns_that_a_fit_did_not_know(tmp_path):
 
 
 def test_a_sample_is_of_all_files():
-    validation, sample = _validation_numbers(2_000, 0.4, 200, seed=0)
+    validation, sample = validation_numbers(2_000, 0.4, 200, seed=0)
     assert len(sample) == 200 == len(np.unique(sample)) and (np.diff(sample) > 0).all()
     assert not np.isin(sample, validation).any()
     assert sample[0] < 100 and sample[-1] >= 1_900 and 70 <= (sample < 1_000).sum() <= 130

@@ -89,7 +89,7 @@ def work(jobs: Sequence[J], num_workers: int, in_order: bool = False) -> Iterato
 def _start(job: J) -> _Worker[J]:
     context = get_context("spawn")
     here, there = context.Pipe()
-    process = context.Process(target=_run_until_none, args=(there,), daemon=True)
+    process = context.Process(target=run_until_none, args=(there,), daemon=True)
     # The child inherits this: Ctrl-C reaches only the parent, which then ends its workers.
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -107,7 +107,8 @@ def _send(pipe: Connection, job: Job | None) -> None:
         pipe.send(job)
 
 
-def _run_until_none(pipe: Connection) -> None:
+def run_until_none(pipe: Connection) -> None:
+    """Runs the jobs that come through the pipe, until None comes: a worker's whole work."""
     torch.set_num_threads(1)
     parent = parent_process()
     while (job := pipe.recv()) is not None:

@@ -254,7 +254,7 @@ def _prepared(
     groups = stream.group_numbers()
     needs_sample = len(request.tried) > 1 or request.tried[0].classical
     num_more = SAMPLE if needs_sample else 0
-    validation, sample = _validation_numbers(len(stream), request.validation, num_more, seed, groups)
+    validation, sample = validation_numbers(len(stream), request.validation, num_more, seed, groups)
     prepared = {
         "seed": seed,
         "scan": scan(stream, classes, validation, sample, processes).state(),
@@ -267,7 +267,7 @@ def _prepared(
     return prepared
 
 
-def _validation_numbers(
+def validation_numbers(
     num: int, validation: float | int | None, num_more: int, seed: int, groups: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns the ascending numbers of the validation sets, and the numbers of ``num_more`` other sets.
