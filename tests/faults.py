@@ -122,8 +122,8 @@ FAULTS = (
     _in(
         "evaluate", "shared_prefixes.py", CELLS,
         "the gradient of merged elements goes to some of them only",
-        "means = values.new_zeros(len(sizes), values.shape[1]).index_add(0, kind, values) / sizes[:, None]",
-        "means = values[starts]",
+        "means = wide.new_zeros(len(sizes), wide.shape[1]).index_add(0, kind, wide) / sizes[:, None]",
+        "means = wide[starts]",
     ),
     _in(
         "evaluate/tuples", "additive.py", TUPLES,
