@@ -223,12 +223,11 @@ def test_a_record_is_bound_to_its_model(fitted, janossy):
     assert code == 2 and "model/fit.json is damaged: it was written with another model." in stderr
 
 
-def test_a_record_of_many_files_is_read_again(fitted):
-    shutil.copytree(fitted["returned"], "model")
-    record = Record.read(Path("model"))
-    many = replace(record, files=("a" * 100,) * 12_000, command="janossy fit " + "a" * 1_200_000)
-    Path("model/fit.json").write_bytes(many.to_json())
-    assert Record.read(Path("model")).files == many.files
+def test_a_record_of_many_files_is_read_again(fitted, tmp_path):
+    model = shutil.copytree(fitted["returned"], tmp_path / "model")
+    many = replace(Record.read(model), files=("a" * 100,) * 12_000, command="janossy fit " + "a" * 1_200_000)
+    (model / "fit.json").write_bytes(many.to_json())
+    assert Record.read(model).files == many.files
 
 
 def test_names_that_are_not_utf8(janossy):

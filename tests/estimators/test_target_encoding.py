@@ -362,7 +362,8 @@ def test_an_unknown_form_is_refused():
 
 def test_hostile_values_are_refused(tmp_path):
     model = SetRegressor(few("linear"), validation=2, random_state=0).fit(*orders(60))
+    (encoded,) = (block for block in model.ensemble_.networks[0].statistics.blocks if isinstance(block, CodeValues))
     for value in (float("nan"), float("inf")):
-        model.ensemble_.networks[0].statistics.blocks[1].values[1, 0] = value
+        encoded.values[1, 0] = value
         with pytest.raises((SavedModelError, ValueError)):
             load(save(model, tmp_path / f"model {value}"))
