@@ -28,4 +28,4 @@ def test_the_page_of_the_estimators_runs(tmp_path, monkeypatch):
 
 def test_the_page_of_fit_runs():
     names = run("fit.md")
-    assert list(names["forest"][0].get_feature_names_out()[:3]) == ["size", "log size", "fraction of x0=1"]
+    assert list(names["forest"][0].get_feature_names_out()[:3]) == ["size", "log size", "distinct values of x0"]
