@@ -212,5 +212,5 @@ def _case(problem: Problem) -> tuple[Any, ...]:
         problem.reduce,
         problem.memory_budget,
         problem.f,
-        varies(problem.f),
+        problem.table is not None and varies(problem.f),  # without a table, no chosen evaluator depends on it
     )
