@@ -688,7 +688,7 @@ FAULTS = (
     _in(
         "evaluate", "choose.py", "evaluate/test_choice",
         "a choice made in evaluation is kept in training",
-        "problem.table is not None and varies(problem.f),", "False,",
+        "problem.table is not None and draws_or_mixes_rows(problem.f),", "False,",
     ),
     _in(
         "nn", "element_weights.py", "nn/test_element_weights",

@@ -341,7 +341,7 @@ def test_norms_keep_the_statistics_of_each_network(case):
 
 @pytest.mark.parametrize("counts", [(3, 2, 4), (3, 2, 2), (1, 5, 0)])
 def test_norms_of_unlike_numbers_of_elements(counts):
-    """The first fits (3, 3) by chance."""
+    """The nine rows of (3, 2, 4) would also be three networks of three."""
     h = nn.Sequential(nn.Linear(D, 4), PooledNorm(4))
     pooling = JanossyPooling(TupleMLP(2, 4, 5), Tuples(2))
     alone = [copy.deepcopy(JanossyNetwork(h, pooling, None)).double() for _ in counts]

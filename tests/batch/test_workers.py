@@ -26,7 +26,7 @@ def ends_at_once(pipe):
     os._exit(3)
 
 
-@pytest.mark.parametrize("num_workers", [1, 2])
+@pytest.mark.parametrize("num_workers", [1, pytest.param(2, marks=pytest.mark.only_all)])
 def test_a_worker_that_ends_before_it_reads_its_job(monkeypatch, num_workers):
     monkeypatch.setattr(workers, "run_until_none", ends_at_once)
     events = list(workers.work([Quick(0), Quick(1)], num_workers))
@@ -34,6 +34,7 @@ def test_a_worker_that_ends_before_it_reads_its_job(monkeypatch, num_workers):
     assert failed.keys() == {0, 1} and all("ended with code 3" in reason for reason in failed.values())
 
 
+@pytest.mark.only_all
 def test_a_worker_that_ends_in_its_job():
     events = list(workers.work([Quick(0, dies=True), Quick(1)], 1, in_order=True))
     ended = [(event.kind, event.job.number) for event in events if event.kind != "started"]

@@ -39,6 +39,7 @@ def test_the_walk_of_the_readme(tmp_path, monkeypatch, capsys):
     assert parquet.read_metadata("predictions.parquet").num_rows == 10_000
 
 
+@pytest.mark.only_all
 def test_it_runs_as_a_program_anywhere(tmp_path):
     """The studies, which it imports, are not installed."""
     command = [sys.executable, POKER / "prepare.py", "--deal", "10", "--out", "new.parquet"]

@@ -346,6 +346,12 @@ def test_ids_may_overlap_where_no_set_is_in_two_files(tmp_path):
     assert len(SetStream(tmp_path, set_id="i+j")) == 6
 
 
+def test_a_weight_is_no_target(tmp_path):
+    parquet.write_table(grouped(9).append_column("w", pa.array([1.0] * 9)), tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match="y expects the name of a column; got 'w'"):
+        SetStream(tmp_path / "a.parquet", ["y", "w"], sample_weight="w").read(0)
+
+
 def test_one_set_is_left_to_train_on(tmp_path):
     parquet.write_table(grouped(3), tmp_path / "a.parquet")
     model = SetRegressor("k1", max_epochs=1, validation=0.9).fit(tmp_path / "a.parquet", "y")

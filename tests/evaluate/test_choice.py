@@ -53,7 +53,7 @@ def test_dropout_that_is_switched_off():
     assert name_of(layer, sets) == "gather"
 
 
-def test_distinct_tuples_are_left_in_training():
+def test_distinct_tuples_are_not_chosen_in_training():
     """Dropout behind the first layer leaves the structure as it is."""
     f = TupleMLP(2, D, (64, 64), dropout=0.5)
     network = JanossyNetwork(nn.Embedding(10, D), JanossyPooling(f, Combinations(2)), None)

@@ -294,6 +294,8 @@ def test_modules_of_the_orderings_in_evaluation_are_the_layer_s():
     copy.load_state_dict(aggregation.state_dict())
     x, index = elements([3, 4])
     assert torch.equal(copy.eval()(x, index), aggregation.eval()(x, index))
+    aggregation.reset_parameters()
+    assert not torch.equal(key.weight, copy.orderings_eval.key.weight)
 
 
 def test_fixed_in_evaluation():

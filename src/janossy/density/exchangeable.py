@@ -114,7 +114,8 @@ class ExchangeableDensity(nn.Module):
         Args:
             num_permutations: orders per larger set, drawn in five independent blocks.
             scheme: the scheme of ``Sampled`` by which the orders of a block are drawn together.
-            max_exact: the most elements of a set that is averaged over all orders; 0 for bounds alone.
+            max_exact: the most elements of a set that is averaged over all orders. With 0, these are only the sets that
+                have no more orders than num_permutations.
             generator: the source of the orders, on the sets' device.
 
         Raises: ValueError if num_permutations < 1, max_exact < 0 or above 8, or as a call.
@@ -134,14 +135,14 @@ class ExchangeableDensity(nn.Module):
             small, large = exact.nonzero()[:, 0], (~exact).nonzero()[:, 0]
             log_prob = self.log_size(sets)
             error = torch.zeros_like(log_prob)
-            counts = torch.where(exact, 0, sampled.num_permutations)
             if len(small):
                 log_prob = log_prob.index_add(0, small, self._over_all_orders(sets[small]))
             if len(large):
                 bound, of_large = self._bound(sets[large], sampled, generator)
                 log_prob, error = log_prob.index_add(0, large, bound), error.index_add(0, large, of_large)
-            whole = torch.tensor([takes_all(sampled.exhausting(), n) for n in sets.sizes], device=sets.device).bool()
-            exact, counts = exact | whole, torch.where(whole, 0, counts)
+            own = sampled.exhausting()
+            exact = exact | torch.tensor([takes_all(own, n) for n in sets.sizes], device=sets.device).bool()
+            counts = torch.where(exact, 0, sampled.num_permutations)
         return Estimate(log_prob, error, counts, exact)
 
     def log_janossy(self, sets: Ragged, num_permutations: int = NUM_ORDERS, **options: object) -> Estimate:

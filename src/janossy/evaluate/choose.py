@@ -20,7 +20,7 @@ from janossy.evaluate.projected import Projected
 from janossy.evaluate.sampled_prefixes import SampledPrefixes
 from janossy.evaluate.shared_prefixes import SharedPrefixes
 from janossy.evaluate.spectral import Spectral
-from janossy.functions.structure import varies
+from janossy.functions.structure import draws_or_mixes_rows
 from janossy.orderings.drawn import Drawn
 from janossy.sets import Ragged
 
@@ -212,5 +212,5 @@ def _case(problem: Problem) -> tuple[Any, ...]:
         problem.reduce,
         problem.memory_budget,
         problem.f,
-        problem.table is not None and varies(problem.f),  # without a table, no chosen evaluator depends on it
+        problem.table is not None and draws_or_mixes_rows(problem.f),  # else no chosen evaluator depends on it
     )

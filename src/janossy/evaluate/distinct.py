@@ -22,7 +22,7 @@ from janossy.evaluate.rows.steps import (
     why_no_projections,
 )
 from janossy.evaluate.tuples.every_tuple import in_place, is_increasing, reduced, why_not_every_tuple
-from janossy.functions.structure import varies
+from janossy.functions.structure import draws_or_mixes_rows
 from janossy.orderings.contract import EveryTuple
 from janossy.orderings.rows import Rows
 
@@ -67,7 +67,7 @@ class DistinctTuples:
         k = problem.orderings.k or 0
         if (reason := why_not_every_tuple(problem, k)) is not None:
             return reason
-        if varies(problem.f):
+        if draws_or_mixes_rows(problem.f):
             return (
                 f"{type(problem.f).__name__} is random or mixes rows, so its value for a tuple is not always the same"
             )

@@ -12,7 +12,7 @@ from janossy.evaluate.reduce import HALF, reduce_between, reduce_segments, widen
 from janossy.evaluate.rows.pool import apply, pool_rows
 from janossy.evaluate.rows.steps import bytes_of_elements, cost_of_elements, of_elements
 from janossy.evaluate.tuples.every_tuple import in_place
-from janossy.functions.structure import maps_features, mixes_rows, varies
+from janossy.functions.structure import draws_or_mixes_rows, maps_features, mixes_rows
 from janossy.orderings.contract import EveryTuple, averages_every_tuple
 from janossy.orderings.rows import Bucket, Rows
 from janossy.sets import Ragged
@@ -45,7 +45,8 @@ class Elementwise:
         problem.check_rows()
 
     def cost(self, problem: Problem) -> Cost:
-        return cost_of_elements(problem, {1: as_float(len(_to_compute(problem).values))})
+        num = len(problem.elements.values if draws_or_mixes_rows(problem.f) else problem.values)
+        return cost_of_elements(problem, {1: as_float(num)})
 
     def __call__(self, problem: Problem) -> Tensor | Ragged:
         problem = _to_compute(problem)
@@ -66,7 +67,7 @@ class Elementwise:
 
 def _to_compute(problem: Problem) -> Problem:
     """Returns the problem without a table if f is random or mixes rows: it then has a value of its own per element."""
-    if problem.table is None or not varies(problem.f):
+    if problem.table is None or not draws_or_mixes_rows(problem.f):
         return problem
     return replace(problem, elements=problem.gathered, table=None)
 

@@ -37,22 +37,17 @@ def on_kernels_eagerly(x: Tensor) -> bool:
 
     They may if nothing traces, maps or records the numbers.
     """
-    return (
-        not torch.compiler.is_compiling()
-        and not is_in_torch_dispatch_mode()
-        and not torch._C._are_functorch_transforms_active()
-        and torch.autograd.forward_ad._current_level < 0
-        and on_kernels(x)
-    )
+    return _is_untraced() and torch.autograd.forward_ad._current_level < 0 and on_kernels(x)
 
 
 def may_look(x: Tensor) -> bool:
     """Returns True if a look at these numbers neither waits for a device nor ends a trace or a map."""
-    return (
-        x.device.type == "cpu"
-        and not torch.compiler.is_compiling()
-        and not is_in_torch_dispatch_mode()
-        and not torch._C._are_functorch_transforms_active()
+    return x.device.type == "cpu" and _is_untraced()
+
+
+def _is_untraced() -> bool:
+    return not (
+        torch.compiler.is_compiling() or is_in_torch_dispatch_mode() or torch._C._are_functorch_transforms_active()
     )
 
 

@@ -63,6 +63,18 @@ def reduce_segments(reduce: str, rows: Ragged) -> Tensor:
     return reduce_between(reduce, rows.values, rows.offsets, sizes[0] if of_one_size else None)
 
 
+def means_by_counts(values: Tensor, counts: Tensor) -> Tensor:
+    """Returns the mean of counts[b] rows (N, c) for set b, one set after the other, (B, c); 0 without rows.
+
+    Half precision is added up in float32.
+    """
+    owners = torch.arange(len(counts), device=values.device)
+    owners = owners.repeat_interleave(counts, output_size=len(values))
+    wide = widened(values)
+    sums = wide.new_zeros(len(counts), wide.shape[1]).index_add(0, owners, wide)
+    return (sums / counts[:, None].clamp_min(1)).to(values.dtype)
+
+
 def reduce_between(reduce: str, rows: Tensor, offsets: Tensor, size: int | None = None) -> Tensor:
     """Returns the same for rows (T, c) of sets between offsets (B + 1,); ``size`` is that of all sets, or None."""
     num_sets = len(offsets) - 1

@@ -224,14 +224,14 @@ def has_hooks(module: nn.Module) -> bool:
     return bool(m._forward_hooks or m._forward_pre_hooks or m._backward_hooks or m._backward_pre_hooks)
 
 
-def mixes(module: nn.Module) -> bool:
+def _mixes(module: nn.Module) -> bool:
     """Returns True if the module's output for a row now depends on the other rows."""
     return isinstance(module, _BatchNorm) and (module.training or module.running_mean is None)
 
 
-def mixes_or_draws(module: nn.Module) -> bool:
+def _draws_or_mixes(module: nn.Module) -> bool:
     """Returns True if the module's output for a row now depends on the other rows, or is random."""
-    if mixes(module):
+    if _mixes(module):
         return True
     if not module.training:
         return False
@@ -241,9 +241,9 @@ def mixes_or_draws(module: nn.Module) -> bool:
 
 def mixes_rows(f: Callable[[Tensor], Tensor]) -> bool:
     """Returns True if f's value for a row now depends on the other rows."""
-    return isinstance(f, nn.Module) and any(map(mixes, f.modules()))
+    return isinstance(f, nn.Module) and any(map(_mixes, f.modules()))
 
 
-def varies(f: Callable[[Tensor], Tensor]) -> bool:
+def draws_or_mixes_rows(f: Callable[[Tensor], Tensor]) -> bool:
     """Returns True if f's value for a row now depends on the other rows, or is random."""
-    return isinstance(f, nn.Module) and any(map(mixes_or_draws, f.modules()))
+    return isinstance(f, nn.Module) and any(map(_draws_or_mixes, f.modules()))

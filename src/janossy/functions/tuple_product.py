@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from janossy.functions.checks import check_dtype, check_elements, check_rows, check_widths
 from janossy.functions.shown import arguments_shown
-from janossy.functions.structure import Product, has_hooks, hooked, mixes_or_draws, overridden
+from janossy.functions.structure import Product, draws_or_mixes_rows, has_hooks, hooked, overridden
 from janossy.functions.tuple_function import TupleFunction
 from janossy.functions.weights import draw_anew
 
@@ -115,7 +115,7 @@ class TupleProduct(TupleFunction):
             return None
         if self.output is not None and (overridden(self.output, nn.Linear.forward) or hooked(self.output)):
             return None
-        if any(mixes_or_draws(module) for module in self.g.modules()):
+        if draws_or_mixes_rows(self.g):
             return None
         return Product(self.k, self.rank, self._factors, self._rest)
 

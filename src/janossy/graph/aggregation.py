@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from janossy.checks import check_flag, check_integer
 from janossy.evaluate import Evaluator, Function
 from janossy.evaluate.lookup import Lookup
+from janossy.functions.weights import draw_anew
 from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import Orderings, Sampled
 from janossy.orderings.contract import check_orderings, modules_of, repeatable
@@ -15,7 +16,6 @@ from janossy.sets import Ragged
 
 try:
     from torch_geometric.nn.aggr import Aggregation
-    from torch_geometric.nn.inits import reset
 except ImportError as error:
     raise ImportError("janossy.graph needs torch_geometric: pip install janossy[graph]") from error
 
@@ -40,8 +40,8 @@ class JanossyAggregation(Aggregation):
         reduce: "mean", "sum", "max" or "logmeanexp".
         fixed_in_eval: True for the same permutations at every call in evaluation mode, as in ``JanossyPooling``.
 
-    Layers call ``reset_parameters`` when they are built. It draws f's weights anew, by the ``reset_parameters`` of f or
-    of its submodules. Load trained weights afterwards.
+    Layers call ``reset_parameters`` when they are built. It draws the weights of f and of the orderings anew, by
+    their ``reset_parameters`` or those of submodules. Load trained weights afterwards.
 
     Inside a model under ``torch.compile`` it is not compiled (a graph break). Compiling would specialise on the sizes
     of the neighbourhoods, anew for each batch. The layers around it are compiled.
@@ -119,7 +119,8 @@ class JanossyAggregation(Aggregation):
             self.of_orderings_eval = nn.ModuleList(modules)
 
     def reset_parameters(self) -> None:
-        reset(self.pooling)
+        """Draws the weights of f, and those of the orderings, anew."""
+        draw_anew(self)
 
     @torch.compiler.disable(reason="the sizes of the neighbourhoods would be compiled anew for each batch")  # type: ignore[untyped-decorator, unused-ignore]
     def forward(

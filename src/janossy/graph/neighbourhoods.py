@@ -200,7 +200,8 @@ class TwoHops:
         if getattr(batch, "ptr", None) is not None:
             raise ValueError(
                 "of_batch expects a batch of NeighborLoader, whose first vertices are the seeds; got whole graphs, a "
-                f"{type(batch).__name__} with ptr. Use two_hops for the vertices that you want."
+                f"{type(batch).__name__} with ptr. Give the loader a "
+                "Data, or use two_hops for the vertices that you want."
             )
         graph = Neighbourhoods.from_edge_index(edges, batch.num_nodes)
         return two_hops(graph, torch.arange(size, device=graph.device), k_1=None, k_2=None, generator=generator)

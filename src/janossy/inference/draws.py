@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from janossy.evaluate.packed import max_shared
-from janossy.evaluate.reduce import widened
+from janossy.evaluate.reduce import means_by_counts, widened
 from janossy.functions.structure import structure
 from janossy.inference.error_bars import Sample
 from janossy.inference.models import SetFunction
@@ -149,9 +149,7 @@ def mean_of_draws(values: Tensor, drawn: Drawn, num_rows: Callable[[int], int]) 
         values = values * weights.to(values)
     draws = drawn.apart(num_rows).rows
     counts = upload(torch.tensor(draws.counts(), dtype=torch.long), values.device)
-    owners = torch.arange(draws.num_sets, device=values.device).repeat_interleave(counts, output_size=len(values))
-    total = values.new_zeros(draws.num_sets, values.shape[1]).index_add(0, owners, values)
-    return (total / counts[:, None]).to(dtype)
+    return means_by_counts(values, counts).to(dtype)
 
 
 def until(draws: Draws, tolerance: float | Tensor, confidence: float) -> tuple[Sample, Tensor]:

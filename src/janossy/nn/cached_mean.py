@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from janossy.checks import check_generator, check_integer
 from janossy.evaluate import Function
-from janossy.evaluate.reduce import widened
+from janossy.evaluate.reduce import means_by_counts
 from janossy.evaluate.validation import check_function, check_sets, errors_explained
 from janossy.functions.shown import arguments_shown
 from janossy.functions.tuple_function import TupleFunction
@@ -85,7 +85,7 @@ class CachedMean(nn.Module):
         n = sets.offsets.diff()
         if not self.training:
             y, of_zero = self._evaluate(sets, sets.values)
-            return _means(y, n).where(n[:, None] > 0, of_zero)
+            return means_by_counts(y, n).where(n[:, None] > 0, of_zero)
         # The beginning of a uniform permutation is a sample without replacement.
         num = max(1, min(self.num_samples, max(sets.sizes, default=1)))
         rows = Sampled(1, k=num).enumerate(sets, generator)
@@ -93,7 +93,7 @@ class CachedMean(nn.Module):
         drawn = positions[positions >= 0]
         y, of_zero = self._evaluate(sets, sets.values[drawn])
         remembered = self.history[ids]
-        value = _means(y - remembered[drawn], n.clamp_max(num)) + _means(remembered, n)
+        value = means_by_counts(y - remembered[drawn], n.clamp_max(num)) + means_by_counts(remembered, n)
         with torch.no_grad():
             self.history[ids[drawn]] = y.detach().to(self.history.dtype)
         return value.where(n[:, None] > 0, of_zero)
@@ -134,12 +134,3 @@ class CachedMean(nn.Module):
 
     def extra_repr(self) -> str:
         return arguments_shown(self, num_elements=len(self.history), out_features=self.history.shape[1])
-
-
-def _means(values: Tensor, counts: Tensor) -> Tensor:
-    """Returns the means of counts[b] values for set b, one set after the other: (B, c); 0 without values."""
-    owners = torch.arange(len(counts), device=values.device)
-    owners = owners.repeat_interleave(counts, output_size=len(values))
-    wide = widened(values)
-    sums = wide.new_zeros(len(counts), wide.shape[1]).index_add(0, owners, wide)
-    return (sums / counts[:, None].clamp_min(1)).to(values.dtype)

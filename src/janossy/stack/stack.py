@@ -232,8 +232,10 @@ class Stack(nn.Module):
             each = zip(self._members, split(elements, batch), batch.apart, sources, strict=True)
             return torch.cat([m.pooling(own, keys=keys, generator=source) for m, own, keys, source in each])
         pooling = self._members[0].pooling
-        problems = {  # with fixed_in_eval, orders depend on whether a generator is given
-            source is None: pooling.problem(elements, batch.joined, None, pooling.reduced, source) for source in sources
+        given = {source is None: source for source in sources}  # with fixed_in_eval, orders depend on it
+        problems = {
+            is_none: pooling.problem(elements, batch.joined, None, pooling.reduced, source)
+            for is_none, source in given.items()
         }
         problem = problems[sources[0] is None]
         counts = self._counts(problem, batch)

@@ -161,9 +161,9 @@ class SetStream:
             weights = self._of_sets(table, Column("numeric", of_rows), self.sample_weight, where).values
         without = [self.sample_weight] if self.sample_weight not in (None, *set_id) else []
         y: Any = self.y
-        if isinstance(y, list):  # as_sets takes as many names as the table has rows for the targets themselves
+        if isinstance(y, list):  # as_sets reads a list of as many words as rows as targets, not as names
             for name in y:
-                check_known(name, dict.fromkeys(table.column_names), "y")
+                check_known(name, dict.fromkeys(each for each in table.column_names if each not in without), "y")
             y = table.select(list(dict.fromkeys(y)))
             without += y.column_names
         found = as_sets(table.drop_columns(without), y, set_id=Ids(set_id), where=where, **self.options)

@@ -248,7 +248,7 @@ def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskNam
 
 
 def _as_unicode(text: str) -> str:
-    """Returns text with the bytes of names that are not UTF-8 in hexadecimal, as no file holds them otherwise."""
+    """Returns text with bytes that are not UTF-8 as escapes, since JSON holds only Unicode."""
     return text.encode(errors="backslashreplace").decode()
 
 

@@ -16,7 +16,7 @@ NAME = "fit.json"
 
 TaskName = Literal["classification", "regression"]
 MAX_BYTES = 2**24
-"""The most bytes of a record. Those of a command of two megabytes, which names each file twice, have fewer."""
+"""The most bytes of a record. A command line has at most 2 MB, and a record names each file twice."""
 
 Count = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 NotNegative = Annotated[int, Meta(ge=0, le=2**63 - 1)]

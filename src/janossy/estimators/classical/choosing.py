@@ -171,7 +171,7 @@ def _blocks(
     if num_numbers:
         yield NumberStatistics(num_numbers, quantiles=(0.25, 0.5, 0.75) if num_numbers <= FEW_NUMBERS else ())
     few = layout.num_columns <= FEW_COLUMNS
-    yield from _distinct(seen, range(num_codes + num_numbers if few else num_codes), num_codes)
+    yield from _distinct(seen, num_codes + num_numbers if few else num_codes, num_codes)
     if few and not compact and num_numbers > 1:
         yield OthersAtExtremes(num_numbers)
     amounts = _amounts(seen, layout)
@@ -220,12 +220,12 @@ def are_compositions(sets: Ragged, layout: Layout) -> bool:
     return are_amounts and len(keys.unique()) == len(keys) and bool((seen.numbers > 0).all())
 
 
-def _distinct(seen: SortedSets, columns: Sequence[int], num_codes: int) -> Iterator[DistinctCounts]:
-    """Yields the numbers of different values in columns that repeat values within sets, if there are any."""
-    counts = DistinctCounts(columns, num_codes=num_codes)(seen)
+def _distinct(seen: SortedSets, num_columns: int, num_codes: int) -> Iterator[DistinctCounts]:
+    """Yields the numbers of different values, if any of the first columns repeats values within sets."""
+    counts = DistinctCounts(range(num_columns), num_codes=num_codes)(seen)
     repeats = (counts < seen.sizes[:, None]).sum(0) >= FEWEST_SETS
     if repeats.any():
-        yield DistinctCounts([column for column in columns if repeats[column]], num_codes=num_codes)
+        yield DistinctCounts(repeats.nonzero()[:, 0].tolist(), num_codes=num_codes)
 
 
 def _combinations(

@@ -312,7 +312,7 @@ def _chosen(
     """Returns the position of the heaviest candidate in a search on a sample, its settings, and all trials."""
     numbered = None if groups is None else np.unique(groups.numpy(), return_inverse=True)[1]
     if numbered is not None and numbered.max() == 0:
-        numbered = None  # of two groups the other one validates, and no further group is left to judge by
+        numbered = None  # with two groups, one validates, and the sample is of the other alone
     trainer = Trainer(
         sample,
         splits(sample.targets.cpu(), 0.2, np.random.default_rng(seed), numbered),

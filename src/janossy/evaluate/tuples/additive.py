@@ -47,7 +47,7 @@ def pool_every_tuple(
     """
     structure, offsets = problem.declared(Additive), problem.elements.offsets
     values, places = in_order(problem)
-    if places is not None and (activations := _to_count(problem, structure, values)) is not None:
+    if places is not None and (activations := _activations_to_count(problem, structure, values)) is not None:
         means = _means_by_counts(problem, activations, places).to(values.dtype)
     elif is_plain(structure.k, values, structure.weight):
         inputs = values, cast(Tensor, structure.weight), structure.bias
@@ -70,10 +70,11 @@ def pool_every_tuple(
     return reduced(problem, structure.rest(means))
 
 
-def _to_count(problem: Problem, structure: Additive, values: Tensor) -> Tensor | None:
+def _activations_to_count(problem: Problem, structure: Additive, values: Tensor) -> Tensor | None:
     """Returns σ of every value, (U, H), if f takes one element, and counts of values are no larger than activations.
 
-    It is None if an activation is seen not to be finite: a product with counts of 0 would give NaN to every set.
+    It is None if an activation is seen not to be finite: a product with counts of 0 would give NaN to every set. They
+    are then computed again, element by element.
     """
     num, (num_sets, num_values) = len(problem.elements.values), (len(problem.elements), len(problem.values))
     if structure.k != 1 or not 0 < num_sets * num_values <= num * len(structure.bias):

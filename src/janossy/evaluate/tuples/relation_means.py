@@ -30,7 +30,7 @@ def product_relations(factors: Tensor, sizes: Sequence[int]) -> Tensor:
     zero = factors[-1].double()
 
     def mean(z: Tensor) -> Tensor:
-        m, wide = min(z.shape[1], len(zero)), z.double()  # sums less an element lose its digits
+        m, wide = min(z.shape[1], len(zero)), z.double()  # a sum less a large element has few digits of the others
         others = others_mean(wide[:, :, 1:m]) if m > 1 else 1
         return (wide[:, :, 0] * others * zero[m:].prod(0)).to(z.dtype)
 

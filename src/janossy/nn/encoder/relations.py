@@ -70,7 +70,8 @@ class Relations(SetLayer):
 
     Shapes: sets.values (N, d) -> Ragged of values (N, c), the same sets.
     Invariance: equivariant, exactly. A set's results do not depend on its batch-mates.
-    Tolerance: "spectral" as ``Spectral``: 1e-5 for each mean of activations, 1e-10 in float64. Others are exact.
+    Tolerance: "spectral" as ``Spectral``: 1e-5 for each mean of activations, 1e-10 in float64. Others are exact to
+        rounding; "permanent" adds up in float64.
     Cost: time as above, and 2^k times more for "spectral" and "permanent". Memory is linear in n, except for "gather".
         Pairs and triples by "spectral" run on compiled kernels; all else is torch operations.
     Raises: TypeError or ValueError for arguments of another type or range, an evaluator that does not apply, or

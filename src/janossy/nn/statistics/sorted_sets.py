@@ -41,7 +41,7 @@ class SortedSets:
         order = hashes(values).argsort(stable=True)
         order = order[owners[order].argsort(stable=True)]
         values = values[order]
-        codes, numbers = values[:, :num_codes].long(), values[:, num_codes:].double()
+        codes, numbers = values[:, :num_codes].long(), values[:, num_codes:]
         return cls(codes, numbers, sizes, context, None if numbers_of_inner is None else numbers_of_inner[order])
 
     def __len__(self) -> int:
