@@ -14,7 +14,7 @@ from janossy.evaluate.cells.pool import Grove, Part, pool_forests
 from janossy.evaluate.cells.prefix_tree import num_arrangements, num_nodes, prefix_tree, prefixes
 from janossy.evaluate.cost import Cost, as_float
 from janossy.evaluate.problem import Problem
-from janossy.evaluate.reduce import widened
+from janossy.evaluate.reduce import means_by_counts
 from janossy.evaluate.tuples.every_tuple import in_order
 from janossy.functions.checks import check_flags
 from janossy.functions.structure import Recurrent
@@ -138,12 +138,9 @@ def _merged(problem: Problem) -> tuple[Tensor, None, Alike]:
     order = sort_positions(elements)
     values, owners = elements.values.index_select(0, order), elements.to_index()[1]
     starts = first_of_equals(elements, order)
-    kind = starts.cumsum(0) - 1
-    sizes = torch.bincount(kind)
+    sizes = torch.bincount(starts.cumsum(0) - 1)
     # A mean, so that each of the equal elements gets its share of the gradient.
-    wide = widened(values)
-    means = wide.new_zeros(len(sizes), wide.shape[1]).index_add(0, kind, wide) / sizes[:, None]
-    means = means.to(values.dtype)
+    means = means_by_counts(values, sizes)
     of_sets: dict[int, list[int]] = {b: [] for b in range(len(elements))}
     for position, b in enumerate(owners[starts].tolist()):
         of_sets[b].append(position)
