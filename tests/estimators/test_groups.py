@@ -29,7 +29,7 @@ def test_no_group_is_on_both_sides(groups, validation, classes, seed):
     numbered = np.unique(groups, return_inverse=True)[1]
     num = len(groups)
     targets = torch.from_numpy(rng.integers(0, 3, num) if classes else rng.normal(size=(num, 2)))
-    parts = splits(targets, validation, rng, numbered)
+    parts = splits(targets, validation, rng, numbered).all
     folds = 5 if validation is None else validation if isinstance(validation, int) else 1
     assert len(parts) == min(folds, len(set(groups)))
     for training, held_out in parts:
@@ -43,11 +43,11 @@ def test_no_group_is_on_both_sides(groups, validation, classes, seed):
 def test_a_part_is_that_part(part):
     """A part of sets is exact to one set in each class, and that of many groups nearly so."""
     targets = torch.arange(1000) % 2
-    for _, held_out in splits(targets, part, np.random.default_rng(0)):
+    for _, held_out in splits(targets, part, np.random.default_rng(0)).all:
         assert len(held_out) == round(1000 * part) and abs(int(targets[held_out].sum()) - 500 * part) <= 1
     for num_groups in (500, 2000):
         groups = np.arange(4000) % num_groups
-        for _, held_out in splits(torch.arange(4000) % 2, part, np.random.default_rng(0), groups):
+        for _, held_out in splits(torch.arange(4000) % 2, part, np.random.default_rng(0), groups).all:
             assert len(held_out) == pytest.approx(4000 * part, rel=0.15)
 
 
@@ -114,7 +114,7 @@ def test_a_streamed_choice_is_by_groups_too(tmp_path, monkeypatch):
     ((numbers, parts),) = seen
     held_out = {groups[b] for b in model_numbers(model, sets)}
     assert len(set(numbers)) == 16 - len(held_out) and len(numbers) == 8 * len(set(numbers))
-    for training, validation_sets in parts:
+    for training, validation_sets in parts.all:
         assert not set(numbers[training.numpy()]) & set(numbers[validation_sets.numpy()])
 
 

@@ -23,7 +23,7 @@ from janossy.estimators.limits import FEW, Limits
 from janossy.estimators.out_of_fold import outputs_by_draw
 from janossy.estimators.processes import Processes
 from janossy.estimators.search import GOING_ON, Search
-from janossy.estimators.splits import folds, splits
+from janossy.estimators.splits import Splits, folds, splits
 from janossy.estimators.strategies import build_network
 from janossy.estimators.tasks import Classification, Regression
 from janossy.estimators.trainer import Trainer
@@ -41,9 +41,9 @@ def examples(num: int = 60) -> Examples:
     return Examples(batch, None, torch.tensor(labels).long(), torch.ones(num))
 
 
-def search(limits: Limits, num_folds: int | float = 0.25, tell=lambda progress: None) -> Search:
+def search(limits: Limits, num_folds: int | float = 0.25, tell=lambda progress: None, num_spare: int = 0) -> Search:
     data = examples()
-    parts = splits(data.targets, num_folds, np.random.default_rng(0))
+    parts = Splits(splits(data.targets, num_folds, np.random.default_rng(0)).all, num_spare)
     layouts = Layout((), 2), Layout()
     return Search(Trainer(data, parts, Classification((2,)), layouts, limits, num_permutations=4, seed=0, tell=tell))
 
@@ -71,18 +71,40 @@ def test_numbers_are_stratified_too():
     assert np.ptp(means) < 4
 
 
-@pytest.mark.parametrize(("num", "validation", "expected"), [(50, None, 5), (5000, None, 1), (50, 0.2, 1), (50, 3, 3)])
-def test_sets_that_are_validation_sets_are_not_learnt_from(num, validation, expected):
-    parts = splits(torch.zeros(num).long(), validation, np.random.default_rng(0))
-    assert len(parts) == expected
+@pytest.mark.parametrize(
+    ("num", "validation", "expected", "num_spare"),
+    [(50, None, 5, 0), (5000, None, 1, 4), (10_001, None, 1, 0), (50, 0.2, 1, 0), (5000, 0.1, 1, 0), (50, 3, 3, 0)],
+)
+def test_sets_that_are_validation_sets_are_not_learnt_from(num, validation, expected, num_spare):
+    found = splits(torch.zeros(num).long(), validation, np.random.default_rng(0))
+    parts = found.all
+    assert len(parts) == expected + num_spare and found.num_spare == num_spare
     for training, validation_sets in parts:
         assert sorted(torch.cat((training, validation_sets)).tolist()) == list(range(num))
     if expected > 1:
         assert sorted(torch.cat([validation_sets for _, validation_sets in parts]).tolist()) == list(range(num))
 
 
+@settings(max_examples=30, deadline=None)
+@given(num=st.integers(2001, 10_000), seed=st.integers(0, 99), in_groups=st.booleans())
+def test_spare_splits_validate_other_sets(num, seed, in_groups):
+    """Each holds out a tenth, stratified by class; the first is the one of a search without spare splits."""
+    rng = np.random.default_rng(seed)
+    classes = torch.from_numpy(rng.integers(0, 2, num))
+    groups = rng.integers(0, 1500, num) if in_groups else None
+    found = splits(classes, None, np.random.default_rng(seed), groups)
+    held_out = torch.cat([validation_sets for _, validation_sets in found.all])
+    assert len(found.all) == 5 and len(held_out.unique()) == len(held_out)
+    for _, validation_sets in found.all:
+        assert len(validation_sets) == pytest.approx(num / 10, rel=0.2 if in_groups else 1e-2)
+        if not in_groups:
+            assert abs(int(classes[validation_sets].sum()) - int(classes.sum()) / 10) <= 2
+    alone = splits(classes, 0.1, np.random.default_rng(seed), groups).all[0][1]
+    assert torch.equal(alone, found.all[0][1])
+
+
 def test_two_sets_can_be_split():
-    for training, validation_sets in splits(torch.tensor([0, 1]), None, np.random.default_rng(0)):
+    for training, validation_sets in splits(torch.tensor([0, 1]), None, np.random.default_rng(0)).all:
         assert len(training) == len(validation_sets) == 1
 
 
@@ -403,6 +425,60 @@ def test_other_splits_wait_for_other_candidates_unless_they_are_cheap(has_much_t
     order = list(dict.fromkeys((progress.candidate, progress.network) for progress in reports))
     assert (order[1] == (order[0][0], 1)) is has_much_time
     assert order[1][0] == order[0][0] or [network for _, network in order[: len(tried)]] == [0] * len(tried)
+
+
+# Spare splits
+
+WITH_CLASSICAL = [Candidate("linear"), Candidate("forest", {"num_trees": 40}), *MORE[4:]]
+
+
+def test_with_time_left_an_average_is_chosen_by_spare_splits_too():
+    reports = []
+    tried = search(Limits(max_epochs=2), 4, reports.append, num_spare=3)
+    found = tried.run(WITH_CLASSICAL)
+    ended = [progress for progress in reports if progress.trial is not None]
+    assert all(progress.num_networks == 1 for progress in ended[: len(WITH_CLASSICAL)])
+    used = [trial for trial in found.trials if trial.weight]
+    assert len(found.folds) == 4 and len(found.networks) == 4 * len(used)
+    for fold, (_, validation_sets) in zip(found.folds, tried.trainer.splits, strict=True):
+        assert torch.equal(fold.sets, validation_sets)
+        expected = [outputs_by_draw(network, tried.trainer.examples[fold.sets], 4) for network in fold.networks]
+        assert all(map(torch.equal, fold.outputs, expected))
+
+
+def test_a_candidate_alone_is_not_trained_on_spare_splits():
+    for candidate in (Candidate("k1"), Candidate("linear")):
+        assert len(search(Limits(max_epochs=1), 4, num_spare=3).run([candidate]).networks) == 1
+
+
+@pytest.mark.parametrize(("seconds", "num_splits"), [(1e9, 1), (60, 3), (1e-3, 4)])
+def test_an_average_is_trained_on_as_many_spare_splits_as_there_is_time_for(monkeypatch, seconds, num_splits):
+    """Two networks and two learners take so many seconds a split, and 800 of the 1,000 seconds left may be used.
+
+    Learners are fitted to the first split again.
+    """
+    monkeypatch.setattr(Contender, "seconds", property(lambda contender: seconds))
+    monkeypatch.setattr(module, "counts_in_average", lambda contenders, *_: dict.fromkeys(contenders, 1))
+    tried = search(Limits(seconds=1000, max_epochs=1), 4, num_spare=3)
+    found = tried.run(WITH_CLASSICAL)
+    assert [len(contender.runs) for contender in tried.contenders] == [num_splits] * 4
+    assert len(found.folds) == num_splits
+
+
+def test_a_network_that_diverges_on_a_spare_split_is_left_out(monkeypatch):
+    real = Training.run
+
+    def run(self):
+        if runs.append(self.network) or len(runs) == len(MORE) + 1:
+            raise FloatingPointError("no")
+        return real(self)
+
+    runs = []
+    monkeypatch.setattr(Training, "run", run)
+    monkeypatch.setattr(module, "counts_in_average", lambda contenders, *_: dict.fromkeys(contenders, 1))
+    found = search(Limits(max_epochs=2), 4, num_spare=3).run(MORE)
+    assert [trial.note for trial in found.trials].count("no") == 1
+    assert len(found.folds) == 4 and all(not trial.note for trial in found.trials if trial.weight)
 
 
 def test_a_candidate_that_diverges_is_told_and_left(monkeypatch):

@@ -59,7 +59,8 @@ class SetClassifier(ClassifierMixin, SetEstimator):
             without a better validation loss after which training stops.
         validation: the validation sets, stratified by class. They stop, choose and calibrate networks. A fraction of
             the sets, or a number of folds, each held out by one network in turn. None for 5 folds up to 2,000 sets,
-            and for a tenth of more sets, at most 20,000.
+            and for a tenth of more sets, at most 20,000. With up to 10,000, a search of several candidates uses time
+            that is left for four other tenths.
         num_permutations: the number of random orders that a prediction averages over, if the strategy samples orders.
         numeric, categorical, set_columns: as in ``as_sets``, for X that is not a ``SetTable``.
         class_weight: as in scikit-learn: None, "balanced" or a dict. It weighs errors, and shifts probabilities.

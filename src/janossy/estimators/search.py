@@ -6,7 +6,7 @@ from math import inf, isinf
 
 from torch import nn
 
-from janossy.estimators.averages import best_average, counts_in_average
+from janossy.estimators.averages import MAX_AVERAGED, best_average, counts_in_average
 from janossy.estimators.candidates import Candidate
 from janossy.estimators.contenders import Contender
 from janossy.estimators.interrupts import now
@@ -27,6 +27,9 @@ FIRST_ROUND = 0.3
 
 FIRST_SPLIT = 0.6
 """The part of a turn's time after which the other splits are trained on, if there are several."""
+
+FOR_SPARE = 0.8
+"""The part of the time left that training on spare splits may take, by the time that the first split took."""
 
 CHEAP = 0.1
 """A network whose other splits take no more than this part of the time left is trained on all of them at once."""
@@ -59,7 +62,8 @@ class Search:
     """
 
     def __init__(self, trainer: Trainer) -> None:
-        self.trainer, self.splits, self.deadline = trainer, trainer.splits, trainer.deadline
+        self.trainer, self.deadline = trainer, trainer.deadline
+        self.splits = trainer.splits[: len(trainer.splits) - trainer.num_spare]
         self.contenders: list[Contender] = []
         self.turn_began, self.was_short = trainer.began, False
 
@@ -86,6 +90,8 @@ class Search:
                 self._other_splits()
                 if self.trainer.has_ended or not (waiting or self.was_short):
                     break
+            if self.trainer.num_spare and self.trainer.trained and len(candidates) > 1:
+                self._spare_splits()
             for contender, _ in waiting:
                 contender.note = "not tried: the time was for those that are promising"
             for contender in self.contenders:
@@ -118,7 +124,7 @@ class Search:
                 continue
             share = now() + max(left / (len(others) + 1), left / 4)
             if contender.candidate.classical:
-                self.trainer.fit(contender, share)
+                self.trainer.fit(contender, share, len(self.splits))
                 continue
             if self.trainer.trained and not isinf(left) and self.trainer.is_compiling(contender):
                 if others and contender not in postponed:
@@ -196,7 +202,8 @@ class Search:
             is_short = contender.candidate.classical and len(contender.runs) < len(self.splits)
             has_time = contender.seconds * len(self.splits) <= self.deadline - now()
             if is_short and has_time and not self.trainer.has_ended:
-                self.trainer.fit(contender, self.deadline)  # all splits share one strength, so all are fitted again
+                # all splits share one strength, so all are fitted again
+                self.trainer.fit(contender, self.deadline, len(self.splits))
         networks = [contender for contender in contenders if not contender.candidate.classical]
         trained_before = [len(contender.runs) for contender in networks]
         for split in range(1, len(self.splits)):
@@ -207,6 +214,43 @@ class Search:
         for contender, num in zip(networks, trained_before, strict=True):
             if len(contender.runs) > num:
                 self.trainer.judge_anew(contender)
+
+    def _spare_splits(self) -> None:
+        """Trains the contenders of the average on spare splits, on as many as there is time for.
+
+        If there is time for all splits, the next best contenders follow. All of them end with equally many splits, so
+        that more sets choose and calibrate the average.
+        """
+        counts = counts_in_average(self.trainer.trained, 1, self.trainer.losses)
+        used = [each for each in counts if counts[each]]
+        others = [each for each in counts if not counts[each] and not each.note]
+        for contender in sorted(others, key=lambda each: each.losses[-1])[: MAX_AVERAGED - len(used)]:
+            if self._num_affordable([*used, contender]) == len(self.trainer.splits):
+                used.append(contender)
+        num = self._num_affordable(used)
+        for split in range(1, num):
+            for contender in used:
+                if not contender.candidate.classical and len(contender.runs) == split and not self.trainer.has_ended:
+                    self.trainer.train(contender, split, contender.planned, self.deadline)
+        used = [contender for contender in used if not contender.note]  # a note tells that training diverged
+        num = min([num, *(len(contender.runs) for contender in used if not contender.candidate.classical)])
+        for contender in used:
+            if contender.candidate.classical and num > 1 and not self.trainer.has_ended:
+                self.trainer.fit(contender, self.deadline, num)
+        num = min((len(contender.runs) for contender in used), default=1)
+        for contender in used:
+            del contender.runs[num:]
+            if num > 1:
+                self.trainer.judge_anew(contender)
+
+    def _num_affordable(self, contenders: Sequence[Contender]) -> int:
+        """Returns the number of splits on which there is time to train contenders that have been trained on one."""
+        left = FOR_SPARE * (self.deadline - now())
+        again = sum(contender.seconds for contender in contenders if contender.candidate.classical)
+        each = sum(contender.seconds for contender in contenders)
+        return max(
+            num for num in range(1, len(self.trainer.splits) + 1) if num == 1 or again + (num - 1) * each <= left
+        )
 
     def _end_of_first_split(self) -> float:
         part = FIRST_SPLIT if len(self.splits) > 1 else 1.0
@@ -251,7 +295,7 @@ class Search:
         for split in range(num_splits):
             runs = [contender.runs[split] for contender in weight_of]
             networks, outputs = [run.network for run in runs], [run.outputs for run in runs]
-            folds.append(Fold(networks, list(weight_of.values()), self.splits[split][1], outputs))
+            folds.append(Fold(networks, list(weight_of.values()), self.trainer.splits[split][1], outputs))
         networks, weights = [], []
         for contender, weight in weight_of.items():
             networks += [run.network for run in contender.runs]

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterable
 from fractions import Fraction
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,6 +19,12 @@ PART = 0.1
 MAX_SETS = 20_000
 """The most validation sets, if a tenth of the sets is more."""
 
+SPARE_SETS = 10_000
+"""The most sets for which there are spare splits: their networks are kept, and large forests take much memory."""
+
+SPARE = 4
+"""The number of spare splits."""
+
 FEW_GROUPS = 1_000
 """The most groups whose folds are stratified. Random folds of more groups are alike."""
 
@@ -29,21 +35,37 @@ FINEST = 10
 """The largest denominator of a part of groups, unless the part is smaller than 1 / ``FINEST``."""
 
 
+Split = tuple[Tensor, Tensor]
+"""The numbers of the training sets and of the validation sets."""
+
+
+class Splits(NamedTuple):
+    """Splits of the sets. No set is a validation set of two of them."""
+
+    all: list[Split]
+    num_spare: int = 0
+    """The number of splits, at the end of ``all``, on which a search trains only in time that it has left.
+
+    An average that was chosen by a tenth of a few thousand sets is then chosen anew by half of them."""
+
+
 def splits(
     targets: Tensor, validation: float | int | None, generator: np.random.Generator, groups: np.ndarray | None = None
-) -> list[tuple[Tensor, Tensor]]:
-    """Returns the numbers of the training sets and of the validation sets, for each network.
+) -> Splits:
+    """Returns the splits, each for a network of its own.
 
     Splits are stratified by the targets, and by the first target if there are several.
 
     Args:
-        validation: the fraction to leave out, or the number of folds; None for a choice by the number of sets.
+        validation: the fraction to leave out, or the number of folds; None for a choice by the number of sets, with
+            spare splits if one split suits them.
         groups: group numbers (B,), 0 to G - 1. Sets of one group are never on both sides of a split.
 
     Raises: ValueError for a single group.
     """
-    num = len(targets)
+    num, num_spare = len(targets), 0
     if validation is None:
+        num_spare = SPARE if FEW_SETS < num <= SPARE_SETS else 0
         validation = FOLDS if num <= FEW_SETS else min(PART, MAX_SETS / num)
     if groups is not None and groups.max() == 0:
         raise ValueError(
@@ -59,7 +81,7 @@ def splits(
         )
         validation_sets = [fold == i for i in range(int(fold.max()) + 1)]
     elif groups is None:
-        validation_sets = [stratified_part(targets, float(validation), generator)]
+        validation_sets = stratified_parts(targets, float(validation), 1 + num_spare, generator)
     else:
         part = (
             Fraction(validation).limit_denominator(FINEST)
@@ -68,8 +90,10 @@ def splits(
         )
         fold = group_folds(targets, groups, part.denominator, generator)
         num_folds = int(fold.max()) + 1  # there may be fewer groups
-        validation_sets = [fold < min(num_folds - 1, max(1, round(part * num_folds)))]
-    return [((~each).nonzero()[:, 0], each.nonzero()[:, 0]) for each in validation_sets]
+        size = min(num_folds - 1, max(1, round(part * num_folds)))
+        num_spare = min(num_spare, num_folds // size - 1)
+        validation_sets = [(fold >= i * size) & (fold < (i + 1) * size) for i in range(1 + num_spare)]
+    return Splits([((~each).nonzero()[:, 0], each.nonzero()[:, 0]) for each in validation_sets], num_spare)
 
 
 def folds(targets: Tensor, num_folds: int, generator: np.random.Generator) -> Tensor:
@@ -85,17 +109,20 @@ def folds(targets: Tensor, num_folds: int, generator: np.random.Generator) -> Te
     return torch.from_numpy(fold)
 
 
-def stratified_part(targets: Tensor, part: float, generator: np.random.Generator) -> Tensor:
-    """Returns flags (B,) of a part of the sets, at equal distances in the order of their targets.
+def stratified_parts(targets: Tensor, part: float, num_parts: int, generator: np.random.Generator) -> list[Tensor]:
+    """Returns flags (B,) of each of several parts of the sets, at equal distances in the order of their targets.
 
-    There is at least one set on each side.
+    There is at least one set on each side. Parts share no set if they hold all sets or fewer together.
     """
     order = _by_target(targets, generator)
     num = min(len(order) - 1, max(1, round(part * len(order))))
-    places = ((np.arange(num) + generator.random()) * (len(order) / num)).astype(np.int64)
-    chosen = torch.zeros(len(order), dtype=torch.bool)
-    chosen[torch.from_numpy(order[places])] = True
-    return chosen
+    first, found = generator.random(), []
+    for i in range(num_parts):
+        places = ((np.arange(num) + (first + i / num_parts) % 1) * (len(order) / num)).astype(np.int64)
+        chosen = torch.zeros(len(order), dtype=torch.bool)
+        chosen[torch.from_numpy(order[places])] = True
+        found.append(chosen)
+    return found
 
 
 def group_folds(targets: Tensor, groups: np.ndarray, num_folds: int, generator: np.random.Generator) -> Tensor:

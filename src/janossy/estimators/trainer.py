@@ -1,6 +1,6 @@
 """Trainer: what trains the contenders of a search, on one split or several, and judges them by validation sets."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from math import inf
 
@@ -18,6 +18,7 @@ from janossy.estimators.interrupts import Interrupts, now
 from janossy.estimators.limits import Limits
 from janossy.estimators.networks import is_compiling
 from janossy.estimators.out_of_fold import outputs_by_draw
+from janossy.estimators.splits import Splits
 from janossy.estimators.tasks import Task
 from janossy.estimators.threads import Threads
 from janossy.estimators.training import Ending, Plan, Trained, Training
@@ -33,7 +34,7 @@ class Trainer:
 
     Args:
         examples: the sets with their targets.
-        splits: for each split, the numbers of the training sets and of the validation sets.
+        splits: those on which candidates are trained, and spare ones.
         layouts: those of elements and of context.
         num_permutations: the number of orders that predictions average over.
         tell: called after every epoch and trial.
@@ -43,7 +44,7 @@ class Trainer:
     def __init__(
         self,
         examples: Examples,
-        splits: Sequence[tuple[Tensor, Tensor]],
+        splits: Splits,
         task: Task,
         layouts: tuple[Layout, Layout],
         limits: Limits,
@@ -56,11 +57,12 @@ class Trainer:
         checkpoint: Checkpoint | None = None,
         threads: Threads | None = None,
     ) -> None:
-        self.examples, self.splits, self.task, self.layouts, self.limits = examples, splits, task, layouts, limits
+        self.examples, self.task, self.layouts, self.limits = examples, task, layouts, limits
+        self.splits, self.num_spare = splits
         self.num_permutations, self.seed, self.tell, self.checkpoint = num_permutations, seed, tell, checkpoint
         self.began = now()
         self.deadline = self.began + limits.seconds
-        validation = torch.cat([validation for _, validation in splits])
+        validation = torch.cat([validation for _, validation in self.splits])
         self.targets, self.weights = examples.targets[validation], examples.weights[validation]
         self.interrupts = interrupts or Interrupts()
         self.threads = threads or Threads()
@@ -118,7 +120,7 @@ class Trainer:
                 if variant is last:
                     raise
                 continue
-            if len(self.splits) * predictions <= self.limits.seconds * PREDICTING:
+            if (len(self.splits) - self.num_spare) * predictions <= self.limits.seconds * PREDICTING:
                 break
         contender.candidate = variant
         return seconds
@@ -176,8 +178,10 @@ class Trainer:
         run.outputs = outputs_by_draw(run.network.eval(), validation, self.num_permutations)
         run.predicted = linked(run.outputs, self.task)
 
-    def fit(self, contender: Contender, deadline: float) -> None:
-        """Fits a classical learner on all splits, or on the first ones if time is over before.
+    def fit(self, contender: Contender, deadline: float, num_splits: int) -> None:
+        """Fits a classical learner on the first splits, or on fewer if time is over before.
+
+        An earlier fit on as many splits or more is kept.
 
         Raises: FloatingPointError if a loss is not finite, and there is no other candidate.
         """
@@ -186,9 +190,9 @@ class Trainer:
         try:
             found = learner.fit_splits(
                 self.statistics,
-                self.splits,
+                self.splits[:num_splits],
                 self.task,
-                seeds=[self._seed_of(contender, split) for split in range(len(self.splits))],
+                seeds=[self._seed_of(contender, split) for split in range(num_splits)],
                 deadline=deadline,
                 interrupted=lambda: self.interrupts.came,
                 num_threads=self.threads.asked or self.threads.available,
@@ -199,7 +203,7 @@ class Trainer:
                 raise
             contender.note, contender.is_over = str(error), True
             return
-        if not found:
+        if len(found) <= len(contender.runs):
             if not contender.runs:
                 contender.note = "not tried: its first step is estimated to take longer than the time left"
             return
