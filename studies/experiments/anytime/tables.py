@@ -2,12 +2,16 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from janossy.cli.workflow.record import Recipe
 from janossy.cli.workflow.sets_to_fit import sets_to_fit
 from janossy.tables import SetTable
+
+Sets = list[tuple[list[dict[str, Any]], Any]]
+"""For each set, its elements as rows, and its target."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,18 @@ SOURCES = {
             ("moduli", "layered carbides and nitrides as elements with amounts → bulk modulus (matminer)", False),
             ("oxides", "perovskite oxides as elements with amounts → formation energy (Emery et al., 2017)", False),
             ("sider", "molecules as bags of atoms → disorders of the liver? (MoleculeNet)", True),
+            ("vowels", "sounds as frames of coefficients → one of nine speakers (Kudo et al., 1999)", True),
+            ("motions", "times of six sensors → one of four activities (UEA's archive)", True),
+            ("power", "hours with the demand of power → winter or summer? (UCR's archive)", True),
+            ("pen", "points of a pen with their step → the digit (Alpaydin and Alimoglu, 1998)", True),
+            ("pen-points", "the same points without their step → the digit", True),
+            ("splice", "positions of DNA with their base → a border of exon and intron? (UCI)", True),
+            ("gender", "answers on verbal aggression → the gender (De Boeck and Wilson, 2004)", True),
+            ("anger", "the same answers → the score of trait anger", False),
+            ("schooling", "years of work → years of education (Cornwell and Rupert, 1988)", False),
+            ("origins", "years of work → black, Hispanic or other (Vella and Verbeek, 1998)", True),
+            ("departments", "students' ratings of a lecturer → the department (lme4's InstEval)", True),
+            ("firms", "years of a firm → log employees of the next year (Alonso-Borrego and Arellano, 1999)", False),
         )
     },
 }

