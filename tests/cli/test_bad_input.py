@@ -1,7 +1,9 @@
 """Errors of tables and options: one line each, with file, column and row, and nothing is written."""
 
 import gzip
+import lzma
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +35,20 @@ def flip(name: str) -> None:
     Path(name).write_bytes(content)
 
 
+def archived(name: str) -> None:
+    write("t.csv", GOOD)
+    with ZipFile(name, "w", ZIP_DEFLATED) as archive:
+        archive.write("t.csv")
+
+
+def locked(name: str) -> None:
+    """Sets the flag of a password in both headers of an archive."""
+    content = bytearray(Path(name).read_bytes())
+    content[6] |= 1
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    Path(name).write_bytes(content)
+
+
 def compressed(name: str) -> None:
     write("t.csv", GOOD)
     Path(name).write_bytes(gzip.compress(Path("t.csv").read_bytes()))
@@ -51,6 +67,8 @@ def stream(name: str) -> None:
 def lists(prices: list, items: list) -> dict[str, list]:
     return {"price": prices, "item": items, "returned": [True, False]}
 
+
+DAMAGED = "cannot be read: it is damaged, cut short, or no"
 
 TABLES = {
     "no such file": ([], ["t.csv"], "there is no file t.csv"),
@@ -114,6 +132,18 @@ TABLES = {
         [lambda: compressed("t.csv.gz"), lambda: flip("t.csv.gz")],
         ["t.csv.gz"],
         "t.csv.gz cannot be read: it is damaged, cut short, or no .gz file (zlib inflate failed",
+    ),
+    "a cut archive": ([lambda: archived("t.zip"), lambda: cut("t.zip")], ["t.zip"], f"t.zip {DAMAGED} .zip file"),
+    "a damaged archive": ([lambda: archived("t.zip"), lambda: flip("t.zip")], ["t.zip"], f"t.zip {DAMAGED} .zip file"),
+    "a password": (
+        [lambda: archived("t.zip"), lambda: locked("t.zip")],
+        ["t.zip"],
+        f"t.zip {DAMAGED} .zip file (File ",
+    ),
+    "a damaged xz": (
+        [lambda: Path("t.xz").write_bytes(lzma.compress(b"1,2\n" * 999)), lambda: flip("t.xz")],
+        ["t.xz"],
+        f"t.xz {DAMAGED} .xz file (Corrupt input data",
     ),
     "no gzip": ([lambda: write_text("t.csv.gz", "a,b\n1,2\n")], ["t.csv.gz"], "t.csv.gz cannot be read: it is damaged"),
     "an empty gzip": ([lambda: Path("t.csv.gz").write_bytes(gzip.compress(b""))], ["t.csv.gz"], "t.csv.gz is empty."),

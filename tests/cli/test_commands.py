@@ -6,6 +6,7 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -377,6 +378,17 @@ def test_ids_are_as_the_table_has_them(name, ids, expected, fitted, janossy):
     found = found.dictionary_decode() if isinstance(found, pa.DictionaryArray) else found
     assert found.to_pylist() == expected.to_pylist()
     assert found.type == expected.type or {found.type, expected.type} == {pa.large_string(), pa.string()}
+
+
+def test_ids_that_csv_has_no_type_for_are_text(fitted, janossy):
+    ids = [UUID(int=3), UUID(int=5)]
+    for name, column, expected in (
+        ("a.parquet", pa.array([each.bytes for each in ids], pa.uuid()), list(map(str, ids))),
+        ("b.parquet", pa.array([b"\xff", b"x"]), ["ff", "x"]),
+    ):
+        write_ids(name, {"order": column})
+        assert janossy("predict", fitted["total"], name, "--out", "out.csv")[0] == 0
+        assert csv.read_csv("out.csv")["order"].to_pylist() == expected
 
 
 def test_ids_of_several_columns_and_of_several_files(fitted, janossy):

@@ -562,3 +562,19 @@ def test_the_page_says_what_each_column_was_taken_for(janossy):
     assert code == 0 and "column 'code' is digits with zeros in front" in out
     page = Path("model/report.html").read_text(encoding="utf-8")
     assert "digits with zeros in front, or more than a number holds" in page
+
+
+def test_a_folder_with_an_equals_sign_adds_no_column():
+    Path("rate=0.1").mkdir()
+    for name in ("t.csv", "rate=0.1/t.csv"):
+        text_file(name, "id,x", "1,2.5", "2,3.5")
+        assert read_tables([Path(name)], {}).table.column_names == ["id", "x"]
+
+
+@pytest.mark.parametrize("kind", ["category", "string"])
+def test_text_stored_as_a_dictionary_is_told_from_ids(kind):
+    names = [f"n{i}" for i in range(30)]
+    frame = pd.DataFrame({"order": range(30), "name": names, "item": ["a", "b", "c"] * 10}).astype({"name": kind})
+    frame["item"] = frame["item"].astype(kind)
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    assert list(id_like(table.select(["name", "item"]), table.select(["order"]))) == ["name"]

@@ -4,6 +4,7 @@ import csv as standard
 import lzma
 import re
 import zipfile
+import zlib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, lookup
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -108,8 +109,12 @@ def plain_text(file: Path, encoding: str | None, kept: ExitStack) -> Path:
         return file
     folder = Path(kept.enter_context(TemporaryDirectory(prefix="janossy")))
     path = folder / "table.csv"
-    with path.open("wb") as out, expand(file) if expand else file.open("rb") as opened:
-        copyfileobj(opened, out, 2**20)
+    try:
+        with path.open("wb") as out, expand(file) if expand else file.open("rb") as opened:
+            copyfileobj(opened, out, 2**20)
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, RuntimeError) as error:
+        # RuntimeError is for an archive with a password, NotImplementedError for a compression that Python lacks.
+        raise OSError(f"{error}") from None
     with path.open("rb") as opened:
         start = opened.read(2)
     if not start:
@@ -213,6 +218,7 @@ class CsvFile:
             "nullstr": "[" + ", ".join(map(_quoted, ("", *self.dialect.spelling.null_values))) + "]",
             "skip": skip,
             "columns": f"{{{columns}}}",
+            "hive_partitioning": "false",  # or a folder a=1 in the path becomes a column
         } | options
         text = ", ".join(f"{name} = {value}" for name, value in given.items())
         # An empty line is not a row.

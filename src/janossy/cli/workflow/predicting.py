@@ -23,6 +23,8 @@ from janossy.estimators.saved_predictor import read_predictor
 from janossy.files.atomic import beside
 from janossy.saving import SavedModelError
 from janossy.tables import SetTable
+from janossy.tables.arrow import is_binary
+from janossy.tables.category import category_of
 
 
 def load_model(folder: Path) -> AnyPredictor:
@@ -34,10 +36,12 @@ def load_model(folder: Path) -> AnyPredictor:
 
 
 def _write_csv(table: pa.Table, path: str) -> None:
-    """Writes a CSV file. Lists are JSON text, which ``janossy fit`` reads as lists."""
+    """Writes a CSV file. Lists are JSON text, which ``janossy fit`` reads as lists. UUIDs and bytes are text too."""
     for number, field in enumerate(table.schema):
-        if pa.types.is_list(field.type):
-            texts = [json.dumps(each, ensure_ascii=False) for each in table[number].to_pylist()]
+        is_list = pa.types.is_list(field.type)
+        if is_list or is_binary(field.type):
+            values = table[number].to_pylist()
+            texts = [json.dumps(each, ensure_ascii=False) if is_list else category_of(each) for each in values]
             table = table.set_column(number, field.name, pa.array(texts, pa.string()))
     csv.write_csv(table, path)
 

@@ -203,6 +203,6 @@ def id_like(columns: pa.Table, ids: pa.Table) -> dict[str, str]:
                 reasons[name] = "numbers the rows, in another order"
             elif re.search(r"(?i)(^|_)id$", name) and len(np.unique(values)) == len(values):
                 reasons[name] = "has another value in each row, as ids have"
-        elif is_text(column.type) and pc.count_distinct(column).as_py() == len(column):
+        elif is_text(column.type) and len(column.unify_dictionaries().unique()) == len(column):
             reasons[name] = "has another value in each row, as ids have"
     return reasons
