@@ -387,8 +387,8 @@ def test_ids_that_csv_has_no_type_for_are_text(fitted, janossy):
         ("b.parquet", pa.array([b"\xff", b"x"]), ["ff", "x"]),
     ):
         write_ids(name, {"order": column})
-        assert janossy("predict", fitted["total"], name, "--out", "out.csv")[0] == 0
-        assert csv.read_csv("out.csv")["order"].to_pylist() == expected
+        assert janossy("predict", fitted["total"], name, "--out", f"{name}.csv")[0] == 0
+        assert csv.read_csv(f"{name}.csv")["order"].to_pylist() == expected
 
 
 def test_ids_of_several_columns_and_of_several_files(fitted, janossy):
