@@ -1,5 +1,6 @@
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
 from hypothesis import given, settings
@@ -43,6 +44,24 @@ def recurrent() -> SetRegressor:
     return SetRegressor("gru", random_state=0, num_permutations=10, **{k: QUICK[k] for k in ("max_epochs",)}).fit(
         *sums(80)
     )
+
+
+@pytest.mark.parametrize("change", [{"max_epochs": 0}, {"strategy": "none"}])
+def test_a_fit_that_fails_leaves_no_model(change):
+    """Not even one of the networks before with the units of the new targets."""
+    sets, y = sums(40)
+    model = SetRegressor("k1", **QUICK).fit(sets, y)
+    with pytest.raises(ValueError, match="expects"):
+        model.set_params(**change).fit(sets, 1000 * np.asarray(y))
+    with pytest.raises(NotFittedError):
+        model.predict(sets)
+
+
+def test_labels_in_an_array_of_arrow_are_scored():
+    sets, labels = bags(40)
+    y = [["a", "b"] if label else ["a"] for label in labels]
+    model = SetClassifier("max", **QUICK).fit(sets, pa.array(y))
+    assert model.score(sets, pa.array(y)) == model.score(sets, y) > 0
 
 
 # Prediction

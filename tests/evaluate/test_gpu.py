@@ -9,7 +9,7 @@ from torch import nn
 from janossy import GRU, JanossyNetwork, JanossyPooling, Sampled, TupleMLP, Tuples
 from janossy.evaluate import Problem, candidates
 from janossy.evaluate.cost import Cost, Rates
-from janossy.evaluate.gpu import Gpu
+from janossy.evaluate.gpu import UNKNOWN_BANDWIDTH, Gpu
 from janossy.graph import GraphSAGE, TwoHops
 from tests.examples import D, distinct_sets
 from tests.standin import A100, cuda, on_cuda
@@ -33,6 +33,13 @@ def test_peaks_are_those_of_the_data_sheets():
     assert A100.flops_per_second == pytest.approx(19.5e12, rel=0.01)
     assert A100.bytes_per_second == pytest.approx(2.04e12, rel=0.01)
     assert A100.specials_per_second == pytest.approx(108 * 16 * 1.41e9)
+
+
+@pytest.mark.parametrize("unknown", ["memory_clock_rate", "memory_bus_width"])
+def test_a_gpu_that_reports_no_memory_has_a_rate(unknown):
+    """Systems on a chip do so, whose memory is the host's."""
+    gpu = Gpu.of(SimpleNamespace(**PROPERTIES | {unknown: 0}))
+    assert gpu.bytes_per_second == UNKNOWN_BANDWIDTH and gpu.seconds(bytes=UNKNOWN_BANDWIDTH) == 1
 
 
 def test_the_roofline_is_the_slowest_of_three():

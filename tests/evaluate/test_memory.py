@@ -4,10 +4,13 @@ import pytest
 import torch
 from torch import nn
 from torch.func import functional_call
+from torch.utils._pytree import tree_iter
 
 from janossy import GRU, LSTM, RNN, AllPermutations, JanossyPooling, Ragged, Sampled, TupleMLP, Tuples
 from janossy.evaluate import MEMORY_BUDGET, Cost, Gather, Problem, Projected, Rates
 from janossy.evaluate.cost import Work
+from janossy.evaluate.rows import recompute
+from janossy.nn.encoder import pair_bias
 from tests.evaluate.spy import Spy, budget_for
 from tests.examples import (
     FUNCTIONS,
@@ -166,6 +169,40 @@ def test_dropout_under_recomputation_is_consistent(reduce):
 
     assert len(run(sets.values)) > 0 and layer.training
     assert torch.autograd.gradcheck(run, sets.values.clone().requires_grad_())
+
+
+@pytest.mark.parametrize(
+    ("f", "evaluator"),
+    [
+        (nn.Sequential(nn.Flatten(), nn.Linear(2 * D, 6), nn.Dropout(0.5), nn.Linear(6, 3)), "gather"),
+        (GRU(D, 3, num_layers=2, dropout=0.5), "packed"),
+        (GRU(D, 3, num_layers=2, dropout=0.5), "shared_prefixes"),
+    ],
+)
+def test_the_device_of_what_is_recomputed_is_known(f, evaluator, monkeypatch):
+    """Torch draws the random numbers of a GPU again if a tensor on it is among the arguments of its checkpoint."""
+    devices = spied_checkpoints(monkeypatch, recompute)
+    JanossyPooling(f.double(), Tuples(2), evaluate=evaluator, memory_budget=1)(distinct_sets((4, 3)))
+    assert devices and all(devices)
+
+
+def test_the_device_of_a_bias_that_is_recomputed_is_known(monkeypatch):
+    monkeypatch.setattr(pair_bias, "MEMORY_BUDGET", 1)
+    devices = spied_checkpoints(monkeypatch, pair_bias)
+    pair_bias.bias_of_pairs(TupleMLP(2, D, 4).double(), torch.randn(2, 3, D), 4)
+    assert devices and all(devices)
+
+
+def spied_checkpoints(monkeypatch, module) -> list[set]:
+    """Returns a list that gets the devices of the tensors among the arguments of each checkpoint of a module."""
+    devices, real = [], module.checkpoint
+
+    def checkpoint(run, *arguments, **options):
+        devices.append({x.device for x in tree_iter(arguments) if isinstance(x, torch.Tensor)})
+        return real(run, *arguments, **options)
+
+    monkeypatch.setattr(module, "checkpoint", checkpoint)
+    return devices
 
 
 @pytest.mark.parametrize("budget", [MEMORY_BUDGET, 1])

@@ -36,6 +36,11 @@ def seeded(make):
     return make()
 
 
+@pytest.mark.parametrize("name", WITHOUT_K)
+def test_a_function_without_k_is_shown(name):
+    assert repr(WITHOUT_K[name]()).endswith("(k is not set)")
+
+
 @pytest.mark.parametrize("orderings", ORDERINGS)
 @pytest.mark.parametrize("name", WITHOUT_K)
 def test_the_orderings_say_k(name, orderings, tmp_path):

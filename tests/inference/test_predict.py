@@ -29,7 +29,7 @@ from janossy.orderings.contract import takes_all
 from janossy.orderings.drawn import Drawn
 from janossy.orderings.rows import build_rows
 from janossy.orderings.schemes import SCHEMES
-from tests.examples import EXACT, ORDERINGS, distinct_sets, generator
+from tests.examples import EXACT, ORDERINGS, D, distinct_sets, generator
 from tests.laws import close
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -182,6 +182,34 @@ def test_exact_orderings_need_no_permutations(ordering):
     close(prediction.mean, net(sets).softmax(-1))
     assert prediction.num_permutations.eq(0).all() and not prediction.standard_error.any()
     close(prediction.outputs, prediction.mean[:, None])
+
+
+class Positive(JanossyNetwork):
+    """A network of a user whose output is changed behind ρ."""
+
+    def forward(self, *sets, **options):
+        return super().forward(*sets, **options).exp()
+
+
+@pytest.mark.parametrize("num", [1, 2])
+def test_what_a_user_adds_to_a_network_is_predicted(num):
+    orderings = SampledOrAll(num, seed=0)
+    net = Positive(None, JanossyPooling(GRU(D, 8), orderings), nn.Linear(8, 2)).double().eval()
+    sets = distinct_sets(SETS)
+    close(predict(net, sets, num, seed=3).mean, predict(net, sets, num, seed=3).mean.abs())
+    plain = JanossyNetwork(None, net.pooling, net.rho).double().eval()
+    before = predict(plain, sets, num, seed=3).mean
+    plain.register_forward_hook(lambda module, inputs, output: 2 * output)
+    close(predict(plain, sets, num, seed=3).mean, 2 * before)
+
+
+@pytest.mark.parametrize("reduce", ["std", ("mean", "std")])
+def test_draws_of_one_row_are_reduced_too(reduce):
+    """In a batch of sets of one element, each has one order."""
+    out = 3 if reduce == "std" else 6
+    net = JanossyNetwork(None, JanossyPooling(GRU(D, 3), SampledOrAll(2), reduce=reduce), nn.Linear(out, 1)).double()
+    sets = distinct_sets((1, 1))
+    close(predict(net, sets, 2, seed=0).mean, net.eval()(sets))
 
 
 def test_one_permutation_has_no_standard_error():

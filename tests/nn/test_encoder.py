@@ -375,6 +375,14 @@ def test_a_bias_is_computed_in_pieces(monkeypatch):
     assert layer.seconds(sets) > set_layer("self_attention").seconds(sets)
 
 
+@pytest.mark.parametrize("others", [(), (2,)])
+def test_a_group_has_no_more_sets_than_a_grid_has_blocks(others):
+    sizes = (1,) * 70_000 + others
+    groups = Padding(sizes, torch.device("cpu")).groups
+    assert sum(num_sets for num_sets, _, _ in groups) == len(sizes)
+    assert all(num_sets <= 65_535 for num_sets, _, _ in groups)
+
+
 def test_set_norm_of_numbers_that_half_precision_cannot_sum():
     sets = Ragged.from_sets([torch.full((4000, 4), 40.0) + torch.arange(4) % 2]).to(torch.float16)
     found = layers.SetNorm(4).to(torch.float16)(sets).values

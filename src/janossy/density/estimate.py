@@ -8,6 +8,7 @@ from torch import Tensor
 from janossy.inference.error_bars import Sample
 from janossy.orderings.contract import RandomOrderings
 from janossy.sets import Ragged
+from janossy.sets.transfer import upload
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +42,8 @@ def log_mean_exp(rows: Ragged, orderings: RandomOrderings, sizes: tuple[int, ...
 
     The rows were drawn by these orderings. The mean is differentiable in the rows, the error is not.
     """
-    owners = rows.to_index()[1]
-    values = rows.values[:, 0]
+    numbers = torch.arange(len(rows)).repeat_interleave(torch.tensor(rows.sizes, dtype=torch.long))
+    owners, values = upload(numbers, rows.device), rows.values[:, 0]
     largest = values.detach().new_full((len(rows),), -torch.inf).scatter_reduce(0, owners, values.detach(), "amax")
     largest = largest.nan_to_num(neginf=0.0)
     blocks = [
@@ -50,8 +51,7 @@ def log_mean_exp(rows: Ragged, orderings: RandomOrderings, sizes: tuple[int, ...
     ]
     population = torch.tensor([orderings.population(n) for n in sizes], device=rows.device)
     weights = (values - largest[owners]).exp()[:, None]
-    each = torch.cat(blocks).to(rows.device) if blocks else owners
-    sample = Sample(weights, owners, each, population)
+    sample = Sample(weights, numbers, torch.cat(blocks) if blocks else numbers, population)
     return sample.mean[:, 0].log() + largest, (sample.standard_error.detach() / sample.mean.detach())[:, 0]
 
 

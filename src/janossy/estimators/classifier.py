@@ -163,6 +163,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         ``sample_weight`` (B,) weighs errors. ``groups`` (B,): sets of one group, such as a patient's, are never both in
         training and in validation. For files, both are names of columns.
         """
+        self._forget()
         if (stream := stream_of(X, self._columns(), y, sample_weight, groups)) is not None:
             self._fit_stream(stream, True, self._targets)
             return self
@@ -248,7 +249,8 @@ class SetClassifier(ClassifierMixin, SetEstimator):
             return float(super().score(X, plain_classes(np.asarray(y)), sample_weight))
         said = self.predict(X)
         if self._class_targets.kind == "labels":
-            right = np.array([set(each) == set(labels) for each, labels in zip(y, said, strict=True)])
+            given = y.to_pylist() if hasattr(y, "to_pylist") else y
+            right = np.array([set(each) == set(labels) for each, labels in zip(given, said, strict=True)])
         else:
             right = (np.asarray(y) == said).all(1)
         return float(np.average(right, weights=sample_weight))

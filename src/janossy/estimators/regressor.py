@@ -120,6 +120,7 @@ class SetRegressor(RegressorMixin, SetEstimator):
         training and in validation. For files, both are names of columns.
         """
         self._check_loss()
+        self._forget()
         if (stream := stream_of(X, self._columns(), y, sample_weight, groups)) is not None:
             self._fit_stream(stream, False, partial(self._targets, stream))
             return self

@@ -42,6 +42,7 @@ from janossy.estimators.trainer import Trainer
 from janossy.estimators.training import Ending
 from janossy.estimators.trials import NothingTrained, Progress, Trial, UnfinishedTraining
 from janossy.inference import Sensitivity, sensitivity
+from janossy.inference.draws import is_of_its_rows
 from janossy.kernels.compilation import waiting
 from janossy.sets import Ragged
 from janossy.tables.encoder import TableEncoder
@@ -74,6 +75,11 @@ class SetEstimator(TransformerMixin, FitSettings):
     def __sklearn_is_fitted__(self) -> bool:
         """Returns True if there are networks that predict. A failed fit leaves none."""
         return hasattr(self, "ensemble_")
+
+    def _forget(self) -> None:
+        """Removes what an earlier fit has left. What this fit learns may fail halfway, and would not belong to it."""
+        for name in ("ensemble_", "feature_names_in_", "validation_sets_", "scan_", "seconds_"):
+            self.__dict__.pop(name, None)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -157,8 +163,6 @@ class SetEstimator(TransformerMixin, FitSettings):
         """Trains on sets with targets (B,) or (B, t), weights, some of which may be 0, and group numbers."""
         several = isinstance(task, Classification) and len(task.sizes) > 1
         limits, tried = self._limits(), self._candidates(several, sets.inner is not None)
-        if hasattr(self, "ensemble_"):
-            del self.ensemble_
         used = np.flatnonzero(weights)
         if len(used) < 2:
             raise ValueError(
@@ -272,8 +276,6 @@ class SetEstimator(TransformerMixin, FitSettings):
             raise ValueError(f"{owner} expects two sets or more; got {len(stream)} sample(s). Give it more.")
         several = classes and not isinstance(stream.y, str) and len(set(stream.y)) > 1
         limits, tried = self._limits(), self._candidates(several)
-        if hasattr(self, "ensemble_"):
-            del self.ensemble_
         random_state, checkpoint = self.random_state, self.checkpoint
         seed = None if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
         request = FitRequest(
@@ -330,8 +332,6 @@ class SetEstimator(TransformerMixin, FitSettings):
         sets: SetTable = as_sets(X, **self._columns())
         if reset and not matrix:
             self.n_features_in_ = len(sets.elements) + len(sets.context)
-            if hasattr(self, "feature_names_in_"):  # of an earlier fit to a frame
-                del self.feature_names_in_
         return sets
 
     def _encoded(self, X: Any) -> tuple[Ragged, Tensor | None]:
@@ -377,7 +377,7 @@ def _sensitivity(folds: Sequence[Fold], examples: Examples, task: Task, seed: in
         (weight, network, fold.sets)
         for fold in folds
         for network, weight in zip(fold.networks, fold.weights, strict=True)
-        if draws(network)
+        if draws(network) and is_of_its_rows(network)
     ]
     if not drawing:
         return None

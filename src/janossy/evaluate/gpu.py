@@ -23,6 +23,9 @@ SPECIALS = 2
 SHARE = 0.5
 """The expected share of the peak rates."""
 
+UNKNOWN_BANDWIDTH = 2e11
+"""The bytes per second of memory whose clock or bus is reported as 0, as on systems on a chip."""
+
 LAUNCH = 5e-6
 """The seconds from one launch to the next if kernels are short."""
 
@@ -40,7 +43,7 @@ class Gpu:
     @classmethod
     def of(cls, properties: Any) -> "Gpu":
         """Reads torch's device properties: clocks in kHz, the bus in bits; memory moves twice per cycle."""
-        bandwidth = 2e3 * properties.memory_clock_rate * properties.memory_bus_width / 8
+        bandwidth = 2e3 * properties.memory_clock_rate * properties.memory_bus_width / 8 or UNKNOWN_BANDWIDTH
         capability = properties.major, properties.minor
         return cls(
             properties.name, properties.multi_processor_count, 1e3 * properties.clock_rate, bandwidth, capability

@@ -35,8 +35,9 @@ class Packed:
     ``SharedPrefixes``. Rows estimated to need more than the memory budget are computed in chunks, and again in
     backward.
 
-    On CUDA torch's kernels (cuDNN's) run all rows of ``RNN``, ``GRU`` and ``LSTM`` in one call, in the elements'
-    precision. They do not run ``unrolled`` recurrences, or in training those with dropout between layers.
+    On CUDA torch's kernels (cuDNN's) run all rows of ``RNN``, ``GRU`` and ``LSTM`` in one call. Products of float32 are
+    in TF32 there, to about 1e-3, unless ``torch.backends.cudnn.allow_tf32`` is False. They do not run ``unrolled``
+    recurrences, or in training those with dropout between layers.
 
     Applies to: ``RNN``, ``GRU``, ``LSTM`` over any orderings; not under torch.compile, where ``OfAnySizes`` runs them.
     Tolerance: rounding.

@@ -151,4 +151,4 @@ class TupleMLP(TupleFunction, StatesItsMeaning):
         }
 
     def extra_repr(self) -> str:
-        return arguments_shown(self)
+        return arguments_shown(self) if self.k is not None else "k is not set"

@@ -148,7 +148,7 @@ class TupleProduct(TupleFunction):
         }
 
     def extra_repr(self) -> str:
-        return arguments_shown(self)
+        return arguments_shown(self) if self.k is not None else "k is not set"
 
 
 class _AboutOne(nn.Linear):

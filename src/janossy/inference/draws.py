@@ -10,10 +10,11 @@ from torch import Tensor
 
 from janossy.evaluate.packed import max_shared
 from janossy.evaluate.reduce import means_by_counts, widened
-from janossy.functions.structure import structure
+from janossy.functions.structure import has_hooks, structure
 from janossy.inference.error_bars import Sample
 from janossy.inference.models import SetFunction
 from janossy.nn.network import JanossyNetwork
+from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import RandomOrderings, Rows
 from janossy.orderings.contract import takes_all
 from janossy.orderings.drawn import Drawn, independent_draws
@@ -24,12 +25,23 @@ FIRST_LOOK, NEXT_LOOK = 4, 1.75
 """The number of blocks at the first look if a set is finished, and the factor to the next look."""
 
 
+OF_ONE_ROW = ("mean", "sum", "max", "min", "logmeanexp")
+"""The reductions that leave a single row as it is."""
+
+
 class Control(Protocol):
     """A function of permutations with a known mean over all of them: see ``ControlVariate``."""
 
     def rows(self, sets: Ragged, rows: Rows) -> Tensor: ...
 
     def mean(self, sets: Ragged) -> Tensor: ...
+
+
+def is_of_its_rows(network: JanossyNetwork) -> bool:
+    """Returns True if the output for a single row per set is what ``rows`` gives: nothing is added, or reduced."""
+    pooling = network.pooling
+    own = type(network).forward is JanossyNetwork.forward and type(pooling).forward is JanossyPooling.forward
+    return own and not (has_hooks(network) or has_hooks(pooling)) and pooling.reduce in OF_ONE_ROW
 
 
 class Draws:
@@ -105,8 +117,8 @@ class Draws:
 
     def _outputs(self, sets: Ragged, elements: Ragged, context: Tensor | None, drawn: Drawn) -> tuple[Tensor, Tensor]:
         """Returns the linked output of every draw, set by set, and the set of each draw, on the host."""
-        nothing_to_reduce = not drawn.weighs_rows and set(self.num_rows.values()) <= {1}
-        if isinstance(self.network, JanossyNetwork) and nothing_to_reduce:
+        single = not drawn.weighs_rows and set(self.num_rows.values()) <= {1}
+        if single and isinstance(self.network, JanossyNetwork) and is_of_its_rows(self.network):
             rows = self.network.rows(sets, drawn, context=context, elements=elements)
             sizes = torch.tensor(rows.sizes, dtype=torch.long)
             return self.linked(rows.values), torch.arange(len(rows)).repeat_interleave(sizes)

@@ -72,6 +72,15 @@ def _load() -> Kernels | None:
     return Kernels(*means, *cells)
 
 
+def _check_driver() -> None:
+    """Raises whatever Triton raises if it cannot compile its driver, for which it needs the machine's C compiler."""
+    import torch  # noqa: PLC0415
+    from triton.runtime import driver  # noqa: PLC0415
+
+    if torch.cuda.is_available():  # else the kernels are interpreted
+        driver.active.get_current_target()
+
+
 def _load_on_cuda() -> KernelsOnCuda | None:
     if choice() == "off":
         return None
@@ -80,6 +89,8 @@ def _load_on_cuda() -> KernelsOnCuda | None:
         from janossy.kernels.cuda.product_means import product_means  # noqa: PLC0415
         from janossy.kernels.cuda.series_means import series_means  # noqa: PLC0415
         from janossy.kernels.cuda.tuple_means import tuple_means  # noqa: PLC0415
+
+        _check_driver()
     except Exception as error:  # a Triton that does not fit this torch or driver may raise anything
         missing = isinstance(error, ImportError)
         why = "Triton is not installed" if missing else f"Triton does not load ({type(error).__name__}: {error})"

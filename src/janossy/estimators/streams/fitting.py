@@ -164,7 +164,7 @@ def fit_stream(
     num_threads = threads.of(examples.sets, plan.batch_size)
     if isinstance(network, ClassicalLearner):
         assert scanned.sample is not None
-        sample = examples_of(stream.part(scanned.sample))
+        sample = examples_of(stream.part(scanned.sample)).to(examples.sets.device)
         read_for = now() - started
         network, run = network.fit(
             sample,

@@ -42,10 +42,11 @@ def takes(problem: Problem) -> bool:
     """Returns True if torch's kernels run these rows best: on CUDA, for the library's own recurrences.
 
     ``unrolled`` recurrences are excluded, as cuDNN cannot be differentiated twice. So are those with dropout, as a
-    chunk that is computed again in backward could not drop the same activations.
+    chunk that is computed again in backward could not drop the same activations, and sparse values.
     """
-    structure = problem.declared(Recurrent)
-    return problem.values.is_cuda and structure.kind in KERNELS and not (structure.unrolled or structure.dropout)
+    structure, values = problem.declared(Recurrent), problem.values
+    is_own = structure.kind in KERNELS and not (structure.unrolled or structure.dropout)
+    return is_own and values.is_cuda and values.layout == torch.strided
 
 
 def launches(problem: Problem, longest: int) -> float:

@@ -69,7 +69,7 @@ def _pool(problem: Problem, of_rows: Callable[..., Tensor], read: Any, groves: S
     structure = problem.declared(Recurrent)
     apply = partial(of_rows, problem.f, structure=structure) if once else with_weights_of_now(problem.f, of_rows)
 
-    def start(grove: Grove) -> list[Tensor]:
+    def start(read: Any, grove: Grove) -> list[Tensor]:
         rows, parts = apply((read, grove.forest)), grove.parts
         each = (
             rows.split([len(part.sets) * part.num_rows for part in parts]) if len(parts) > 1 else (rows,) * len(parts)
@@ -80,7 +80,7 @@ def _pool(problem: Problem, of_rows: Callable[..., Tensor], read: Any, groves: S
     counts: list[float] = []
     sets: list[Sequence[int]] = []
     for grove in groves:
-        results = start(grove) if once else computed_again(start, grove)
+        results = start(read, grove) if once else computed_again(start, read, grove)
         for part, result in zip(grove.parts, results, strict=True):
             if part.continues:
                 started[-1] = reduction.combine(started[-1], result)

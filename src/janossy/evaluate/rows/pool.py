@@ -103,14 +103,14 @@ def _in_chunks(f: Function, steps: Steps, bucket: Bucket, reduction: Reduction, 
     # Gradients add up over the chunks, in float32 for half-precision values and weights.
     apply_now, wide_values, dtype = with_weights_of_now(f, steps.apply), widened(steps.values), steps.values.dtype
 
-    def start(sets: slice, rows: slice) -> Tensor:
+    def start(wide_values: Tensor, sets: slice, rows: slice) -> Tensor:
         positions = positions_of(bucket, len(wide_values), sets, rows)
         y = apply_now(steps.take(wide_values, positions.flatten(0, 1)).to(dtype))
         return reduction.start(y.unflatten(0, positions.shape[:2]))
 
     results = []
     for sets, pieces in chunks:
-        started = (computed_again(start, sets, rows) for rows in pieces)
+        started = (computed_again(start, wide_values, sets, rows) for rows in pieces)
         results.append(reduction.finish(fold(reduction.combine, started), bucket.num_rows))
     return torch.cat(results)
 

@@ -64,6 +64,9 @@ def _version(weight: Tensor) -> int | None:
 def computed_again(run: Callable[..., Any], *arguments: Any) -> Any:
     """Returns run(*arguments); backward keeps only the arguments, and computes everything else again.
 
+    The tensors that ``run`` reads are among the arguments. By them torch finds the device whose random numbers, such as
+    those of dropout, are drawn again.
+
     The first call with gradients imports torch's compiler, as torch's checkpoint needs it.
     """
     if not torch.is_grad_enabled():  # no backward: torch's checkpoint would only import its compiler, 140 MiB

@@ -62,7 +62,9 @@ def relations(
     return torch.cat([summed(sets[large]), enumerated(sets[small])])[order]
 
 
-@torch.library.custom_op("janossy::relations", mutates_args=(), device_types=("cpu", "cuda"))
+@torch.library.custom_op(
+    "janossy::relations", mutates_args=(), device_types=("cpu", "cuda"), tags=torch.Tag.cudagraph_unsafe
+)
 def relations_of_any_sizes(
     p: Tensor,
     offsets: Tensor,
@@ -82,7 +84,9 @@ def _(p: Tensor, offsets: Tensor, activation: str, how: str, *settings: object) 
     return p.new_empty(p.shape[0] - (how == "permanent"), p.shape[2])
 
 
-@torch.library.custom_op("janossy::relations_back", mutates_args=(), device_types=("cpu", "cuda"))
+@torch.library.custom_op(
+    "janossy::relations_back", mutates_args=(), device_types=("cpu", "cuda"), tags=torch.Tag.cudagraph_unsafe
+)
 def relations_back(
     gradient: Tensor,
     p: Tensor,

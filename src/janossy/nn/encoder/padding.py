@@ -15,6 +15,9 @@ from janossy.sets.transfer import constant_when_compiled
 MAX_CELLS = 2**26
 """The most pairs of places in one group, unless a single set has more."""
 
+MAX_SETS = 65_535
+"""The most sets in one group: fused attention in half precision has one block of a GPU's grid for each."""
+
 GROUP_CELLS, WASTE = 2**14, 0.15
 """The cost of another group in pairs of places, and the share of a group that may be padding beyond that."""
 
@@ -128,7 +131,7 @@ def _members(sizes: tuple[int, ...]) -> tuple[tuple[int, tuple[int, ...]], ...]:
         if groups:
             n, group = groups[-1]
             more, cells = n * (n + PLACE_CELLS) - size * (size + PLACE_CELLS), (len(group) + 1) * n * n
-            if cells <= MAX_CELLS and wasted + more <= max(GROUP_CELLS, WASTE * used):
+            if cells <= MAX_CELLS and len(group) < MAX_SETS and wasted + more <= max(GROUP_CELLS, WASTE * used):
                 group.append(b)
                 used, wasted = used + n * (n + PLACE_CELLS), wasted + more
                 continue

@@ -34,15 +34,16 @@ def bias_of_pairs(bias: nn.Module, x: Tensor, num_heads: int) -> Tensor:
     flat, pairs = x.flatten(0, 1), num_sets * n * n
     step = max(1, MEMORY_BUDGET // (x.element_size() * Work.of(bias, whole_rows=True).elements(2, width)))
 
-    def piece(first: int) -> Tensor:
+    def piece(flat: Tensor, first: int) -> Tensor:
         place = torch.arange(first, min(pairs, first + step), device=x.device)
         of_set, i, j = place // (n * n), place // n, place % n
         return _checked(bias, torch.stack((flat[i], flat[of_set * n + j]), dim=1), num_heads)
 
     if pairs <= step:
-        found = piece(0)
+        found = piece(flat, 0)
     else:
-        found = torch.cat([checkpoint(piece, first, use_reentrant=False) for first in range(0, pairs, step)])
+        # By the tensor torch finds the device whose random numbers are drawn again.
+        found = torch.cat([checkpoint(piece, flat, first, use_reentrant=False) for first in range(0, pairs, step)])
     of_pairs: Tensor = found.unflatten(0, (num_sets, n, n))
     return of_pairs.movedim(3, 1)
 

@@ -62,7 +62,9 @@ def _(offsets: Tensor) -> Tensor:
     return offsets.new_empty(torch.library.get_ctx().new_dynamic_size(), 2)
 
 
-@torch.library.custom_op("janossy::attention_within", mutates_args=(), device_types=("cpu", "cuda"))
+@torch.library.custom_op(
+    "janossy::attention_within", mutates_args=(), device_types=("cpu", "cuda"), tags=torch.Tag.cudagraph_unsafe
+)
 def attention_within(
     queries: Tensor, keys_and_values: Tensor, of_pairs: Tensor, offsets: Tensor, who: str, is_biased: bool
 ) -> Tensor:
@@ -81,7 +83,9 @@ def _(queries: Tensor, keys_and_values: Tensor, of_pairs: Tensor, offsets: Tenso
     return queries.new_empty(queries.shape[0], width)
 
 
-@torch.library.custom_op("janossy::attention_within_back", mutates_args=(), device_types=("cpu", "cuda"))
+@torch.library.custom_op(
+    "janossy::attention_within_back", mutates_args=(), device_types=("cpu", "cuda"), tags=torch.Tag.cudagraph_unsafe
+)
 def attention_within_back(
     gradient: Tensor,
     queries: Tensor,
