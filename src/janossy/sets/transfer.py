@@ -25,7 +25,9 @@ def upload(x: Tensor | np.ndarray, device: torch.device) -> Tensor:
             "recording a CUDA graph expects all sets to be of one size, and a step of that size before it, so that "
             "nothing is sent from the host; got numbers to send. See docs/gpu.md."
         )
-    return (x.pin_memory() if x.device.type == "cpu" else x).to(device, non_blocking=True)
+    if x.device.type != "cpu":  # from another GPU
+        return x.to(device, non_blocking=True)
+    return x.pin_memory().to(device, non_blocking=True)
 
 
 def keep(sent: dict[torch.device, Tensor], device: torch.device, build: Callable[[], np.ndarray]) -> Tensor:
