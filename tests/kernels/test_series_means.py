@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from janossy.evaluate.tuples.series_means import Series
 from janossy.evaluate.tuples.series_means import series_means as in_torch
 from janossy.kernels.cpu import compiled
 from janossy.kernels.cpu.series_means import series_means
@@ -198,3 +199,54 @@ def test_no_sets_and_no_units():
     assert out.shape == (0, 4) and slopes.shape == (0, 2, 4)
     out, _ = series_means(np.zeros((0, 2, 4)), np.array([0, 0, 0]), False, "tanh", 1e-5, CHEAPER, True, 2)
     assert out.shape == (2, 4) and not out.any()
+
+
+@pytest.mark.parametrize("increasing", [False, True])
+@pytest.mark.parametrize("activation", ["silu", "softplus", "tanh", "gelu"])
+def test_a_short_period_beside_long_ones(activation, increasing):
+    """Units, and sets, whose ranges are in the ratio 1000: the shortest period's last harmonics are beyond a float."""
+    sizes, p = (8, 8), draw((8, 8), 2)
+    p *= 700 / abs(p).max()
+    p[:, :, 1:3] /= 1000
+    check(p, sizes, increasing, activation, 1e-6, rounding=1e-12)
+    p[8:] /= 1000
+    check(p, sizes, increasing, activation, 1e-6, rounding=1e-12)
+
+
+def mean_of_pairs(x, increasing=False):
+    """Returns the mean of tanh over the pairs of one set, (n, 2, H) -> (H,)."""
+    is_pair = np.triu(np.ones((len(x), len(x))), 1) > 0 if increasing else ~np.eye(len(x), dtype=bool)
+    return np.tanh(x[:, None, 0] + x[None, :, 1])[is_pair].mean(0)
+
+
+@pytest.mark.parametrize("increasing", [False, True])
+@pytest.mark.parametrize("poison", [np.nan, np.inf, 1e30])
+def test_in_torch_operations_a_set_beyond_the_series_is_enumerated_alone(poison, increasing):
+    sizes, p = (300, 3, 300), draw((300, 3, 300), 2)
+    p[3, 0, 1] = poison
+    x = torch.from_numpy(p).requires_grad_()
+    out = in_torch(x, sizes, increasing, "tanh", 1e-5, CHEAPER)
+    expected = [mean_of_pairs(one, increasing) for one in np.split(p, offsets_of(sizes)[1:-1])]
+    np.testing.assert_allclose(out.detach().numpy(), expected, atol=1e-5)
+    (slopes,) = torch.autograd.grad(out.sum(), x)
+    assert slopes[sizes[0] :].isfinite().all()
+
+
+def test_in_torch_operations_far_sets_cost_no_harmonics(monkeypatch):
+    """A hundred elements that reach 1e5 would take 1.5e5 harmonics, and have 9900 pairs."""
+    sizes, p = (100, 300), draw((100, 300), 2)
+    p[:100] *= 1e5
+    seen, coefficient = [], Series.coefficient
+    monkeypatch.setattr(Series, "coefficient", lambda self, *x: seen.append(self.num) or coefficient(self, *x))
+    out = in_torch(torch.from_numpy(p), sizes, False, "tanh", 1e-5, CHEAPER)
+    np.testing.assert_allclose(out.numpy(), [mean_of_pairs(x) for x in np.split(p, [100])], atol=1e-5)
+    assert seen and max(seen) < 100
+
+
+@pytest.mark.parametrize(("poison", "message"), [(np.nan, "not all finite"), (1e9, r"reach 1e\+09, which takes")])
+def test_in_torch_operations_what_cannot_be_enumerated_is_an_error(poison, message):
+    sizes = (3, 5000)
+    p = draw(sizes, 3, 2)
+    p[100, 1, 0] = poison
+    with pytest.raises(ValueError, match=rf"cannot compute set 1: .*{message}.*5000 elements.*Check the elements"):
+        in_torch(torch.from_numpy(p), sizes, False, "tanh", 1e-5, CHEAPER)

@@ -21,8 +21,15 @@ from janossy.kernels.expansions import (
     Expansion,
     margins,
     num_harmonics,
+    rounded_up,
 )
 from janossy.kernels.limits import enumerated
+from janossy.kernels.series_choice import chosen_for_series
+from janossy.sets.transfer import upload
+
+MAX_ENUMERATED = 2e9
+"""The activations, and bytes of positions, of tuples that are worth enumerating where the series cannot be used: less
+than a minute."""
 
 
 def series_means(
@@ -39,21 +46,56 @@ def series_means(
 
     With a budget, harmonics are computed in chunks of about so many bytes, and again in backward. ``mean_of_series``
     (x (S, n, k, H), expansion, tolerance, increasing) -> (S, H) takes the place of ``Series.mean``.
+
+    Raises: ValueError for a set with pre-activations too large or not finite that is also too large to enumerate.
     """
-    k = p.shape[1]
-    fewest = num_harmonics(activation, tolerance, SMALLEST_BOUND)
-    few = set(np.asarray(sizes)[enumerated(sizes, k, increasing, fewest, enumerate_up_to)].tolist())
 
     def mean(x: Tensor) -> Tensor:
-        num_sets, n = x.shape[:2]
-        if n in few or n == 0:
-            return tuple_means(x.flatten(0, 1), (n,) * num_sets, increasing, activation, memory_budget)
         series = EXPANSIONS[activation], tolerance, increasing
         if mean_of_series is not None:
             return mean_of_series(x, *series)
         return Series(x.detach(), *series).mean(x, memory_budget)
 
-    return by_size(p, sizes, mean)
+    chosen = _chosen_for_series(p.detach(), sizes, increasing, activation, tolerance, enumerate_up_to)
+    if chosen.all():
+        return by_size(p, sizes, mean)
+    if not chosen.any():
+        return tuple_means(p, sizes, increasing, activation, memory_budget)
+    of_elements, n, results = np.repeat(chosen, sizes), np.asarray(sizes), []
+    for each in (True, False):
+        x = p.index_select(0, upload(np.flatnonzero(of_elements == each), p.device))
+        of_these = tuple(n[chosen == each].tolist())
+        results.append(
+            by_size(x, of_these, mean) if each else tuple_means(x, of_these, increasing, activation, memory_budget)
+        )
+    order = np.concatenate((np.flatnonzero(chosen), np.flatnonzero(~chosen))).argsort()
+    return torch.cat(results)[upload(order, p.device)]
+
+
+def _chosen_for_series(
+    p: Tensor, sizes: Sequence[int], increasing: bool, activation: str, tolerance: float, enumerate_up_to: int
+) -> np.ndarray:
+    """Returns True for the sets (B,) to compute by series, by the rule of the kernels."""
+    (k, H), n = p.shape[1:], np.asarray(sizes, dtype=np.int64)
+    fewest = num_harmonics(activation, tolerance, SMALLEST_BOUND)
+    small = enumerated(n, k, increasing, fewest, enumerate_up_to) | (n == 0)
+    if small.all():
+        return np.zeros(n.shape, bool)
+    reach = np.array(by_size(p, sizes, _reach).tolist()).reshape(-1, H).max(1, initial=0.0)
+    finite = np.isfinite(reach)
+    bounds = rounded_up(np.where(finite, reach, 0.0))
+    most = MAX_ENUMERATED * H / (H + 8 * k)
+    settings = increasing, activation, tolerance, enumerate_up_to
+    chosen, _ = chosen_for_series(n, k, H, *settings, small, bounds, finite, most)
+    return chosen
+
+
+def _reach(x: Tensor) -> Tensor:
+    """Returns how far the pre-activations of each hidden unit reach, (S, n, k, H) -> (S, H)."""
+    if x.shape[1] == 0:
+        return x.sum((1, 2))
+    low, high = (bound.double().sum(1) for bound in x.aminmax(dim=1))
+    return torch.maximum(low.abs(), high.abs())
 
 
 class Series:
@@ -128,7 +170,7 @@ class Series:
             case family if family == TANH:
                 return pi / period / x.sinh()
             case family if family == T_TANH:
-                return -(pi**2) / (2 * period) * x.cosh() / x.sinh() ** 2
+                return -(pi**2) / (2 * period) / (x.sinh() * x.tanh())  # cosh / sinh² would be ∞/∞
             case family if family == LOG_COSH:
                 return -pi / period / x.sinh() / omega
             case family if family == ERF:

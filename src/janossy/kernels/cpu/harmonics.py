@@ -30,7 +30,8 @@ def coefficient(family, omega, period):
     if family == TANH:
         return np.pi / period / np.sinh(x)
     if family == T_TANH:
-        return -(np.pi**2) / (2.0 * period) * np.cosh(x) / np.sinh(x) ** 2
+        # cosh x / sinh² x, which is ∞/∞ from x = 711 on, where a batch-mate or another unit takes many harmonics
+        return -(np.pi**2) / (2.0 * period) / (np.sinh(x) * np.tanh(x))
     if family == LOG_COSH:
         return -np.pi / period / np.sinh(x) / omega
     if family == ERF:

@@ -22,10 +22,11 @@ from janossy.kernels.cpu.harmonics import (
     plan,
     take_lanes,
 )
-from janossy.kernels.cpu.series_means import MAX_STATES, extents, rounding
+from janossy.kernels.cpu.series_means import extents, rounding
 from janossy.kernels.cpu.vector import inlined, load, store
 from janossy.kernels.expansions import EXPANSIONS, TRIG, margins, num_harmonics, rounded_up
 from janossy.kernels.limits import LANES
+from janossy.kernels.series_choice import MAX_STATES
 
 FLUSH = 128
 """Elements summed in the working precision before their sums are added in float64."""

@@ -12,10 +12,8 @@ from janossy.kernels.cpu.series_injective import injective_kernel
 from janossy.kernels.cpu.tuple_means import tuple_means
 from janossy.kernels.cpu.vector import load_first, maximum, minimum, store_first
 from janossy.kernels.expansions import EXPANSIONS, SMALLEST_BOUND, TRIG, margins, num_harmonics, rounded_up
-from janossy.kernels.limits import LANES, enumerated, num_tuples, series_cost
-
-MAX_STATES = 2**18
-"""The harmonics × subsets of positions that a thread keeps at most, for each lane: 32 MB in float64."""
+from janossy.kernels.limits import LANES, enumerated
+from janossy.kernels.series_choice import chosen_for_series
 
 MAX_ENUMERATED = 2e10
 """The activations that are worth enumerating where the series cannot be used: about ten seconds."""
@@ -50,7 +48,6 @@ def series_means(
         tuple_means(p, offsets, increasing, activation, with_slopes, num_threads, None, out, slopes)
         return out, slopes if with_slopes else slopes.reshape(-1)
 
-    tuples = num_tuples(n, k, increasing)
     low, high, finite = extents(p, offsets, num_threads)
     with np.errstate(invalid="ignore", over="ignore"):  # infinities, and numbers with an infinite sum
         bounds = np.maximum(abs(low.sum(1)), abs(high.sum(1)))
@@ -58,23 +55,10 @@ def series_means(
         centres = np.zeros_like(low) if e.family == TRIG else 0.5 * (low + high)
     finite &= np.isfinite(bounds).all(1)
     bounds = rounded_up(np.where(np.isfinite(bounds), bounds, 0.0))
-    harmonics = num_harmonics(activation, tolerance, bounds.max(1, initial=0.0))
-    cost = series_cost(n, k, increasing, harmonics)
-    usable = ~small & (finite | (e.family == TRIG)) & (harmonics <= MAX_STATES >> (k + 1))
-    by_series = usable if enumerate_up_to >= 0 else usable & (tuples > cost)
-    hopeless = ~small & ~usable & (tuples * H > MAX_ENUMERATED)
-    if hopeless.any():
-        b = int(hopeless.argmax())
-        reach = (
-            f"reach {bounds[b].max():.1g}, which takes {harmonics[b]:.1g} harmonics"
-            if finite[b]
-            else "are not all finite"
-        )
-        raise ValueError(
-            f"the spectral evaluator cannot compute set {b}: its pre-activations {reach}, and its {n[b]} elements have "
-            f"{tuples[b]:.1g} tuples, too many to enumerate. Check the elements for NaN and infinity, and scale them."
-        )
-
+    by_series, cost = chosen_for_series(
+        n, k, H, increasing, activation, tolerance, enumerate_up_to, small, bounds.max(1, initial=0.0), finite,
+        MAX_ENUMERATED,
+    )  # fmt: skip
     if not by_series.all():
         sets = np.flatnonzero(~by_series)
         tuple_means(p, offsets, increasing, activation, with_slopes, num_threads, sets, out, slopes)

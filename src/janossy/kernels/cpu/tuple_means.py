@@ -17,11 +17,12 @@ from janossy.kernels.cpu.activations import CODES, reduce_angles, value, value_a
 from janossy.kernels.cpu.compiled import Kernel, kernel_maker
 from janossy.kernels.cpu.relu_pairs import SORTING_COST, relu_pair_kernel
 from janossy.kernels.cpu.vector import (
+    CARRY,
+    HALF,
     LANES,
-    inlined,
+    add_to_float64,
     load,
     load_first,
-    load_first_float64,
     num_lanes,
     store,
     store_first,
@@ -31,10 +32,6 @@ from janossy.kernels.limits import num_tuples
 
 KEEP_SETS = 2**12
 """The costs of larger batches are counted at every call rather than kept."""
-
-_CARRY = 32
-"""Terms that are added in the working precision before they are carried to float64."""
-_HALF = LANES["float64"]
 
 
 def tuple_means(
@@ -102,15 +99,6 @@ def _kept_costs(offsets: bytes, k: int, increasing: bool) -> tuple[np.ndarray, n
     return sets, _costs(bounds, sets, k, increasing)
 
 
-@inlined
-def _carry(wide, at, x, scratch):
-    """wide[at : at + lanes] += x, for wide in float64."""
-    store(scratch, 0, x)
-    for half in range(0, num_lanes(scratch), _HALF):
-        total = load(wide, at + half) + load_first_float64(scratch, half, _HALF)
-        store(wide, at + half, total)
-
-
 @kernel_maker
 def tuple_kernel(activation: str) -> Kernel:
     """(p, offsets, increasing, sets, out, slopes or (0,), first, last).
@@ -175,7 +163,7 @@ def tuple_kernel(activation: str) -> Kernel:
                     count += left
                     slope_sum = zero
                     while left > 0:
-                        chunk = min(left, _CARRY)
+                        chunk = min(left, CARRY)
                         left -= chunk
                         if with_slopes:
                             chunk_d = zero
@@ -192,15 +180,15 @@ def tuple_kernel(activation: str) -> Kernel:
                                 summed = summed + value(code, q + load(x, (row + i) * lanes))
                                 i = after[i]
                         pending += chunk
-                        if pending >= _CARRY:
-                            _carry(total, 0, summed, scratch)
+                        if pending >= CARRY:
+                            add_to_float64(total, 0, summed, scratch)
                             summed, pending = zero, 0
                     if with_slopes:
                         store(sub_d, level * lanes, slope_sum)
                         visits += 1
-                        if visits == _CARRY:
+                        if visits == CARRY:
                             for i in range(n):
-                                _carry(wide_d, i * lanes, load(d, (row + i) * lanes), scratch)
+                                add_to_float64(wide_d, i * lanes, load(d, (row + i) * lanes), scratch)
                                 store(d, (row + i) * lanes, zero)
                             visits, carried = 0, True
                     level -= 1
@@ -229,19 +217,19 @@ def tuple_kernel(activation: str) -> Kernel:
                 level += 1
                 chosen[level] = -1
 
-            _carry(total, 0, summed, scratch)
+            add_to_float64(total, 0, summed, scratch)
             share = 1.0 / count
-            for half in range(0, width, _HALF):
-                store_first_float64(out, b * H + h + half, load(total, half) * share, min(_HALF, width - half))
+            for half in range(0, width, HALF):
+                store_first_float64(out, b * H + h + half, load(total, half) * share, min(HALF, width - half))
             if with_slopes:
                 for i in range(n):
                     for j in range(k):
                         at, to = (j * n + i) * lanes, ((start + i) * k + j) * H + h
                         if carried and j == last_position:
-                            _carry(wide_d, i * lanes, load(d, at), scratch)
-                            for half in range(0, width, _HALF):
+                            add_to_float64(wide_d, i * lanes, load(d, at), scratch)
+                            for half in range(0, width, HALF):
                                 y = load(wide_d, i * lanes + half) * share
-                                store_first_float64(slopes, to + half, y, min(_HALF, width - half))
+                                store_first_float64(slopes, to + half, y, min(HALF, width - half))
                         else:
                             store_first(slopes, to, load(d, at) * share, width)
 

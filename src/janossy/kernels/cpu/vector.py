@@ -382,3 +382,19 @@ def all_within(typing, x, bound):
         return builder.icmp_unsigned("==", bits, ir.Constant(bits.type, (1 << x.lanes) - 1))
 
     return types.boolean(x, bound), codegen
+
+
+HALF = LANES["float64"]
+"""Numbers in a vector of float64: half of those of float32."""
+
+CARRY = 32
+"""Terms that are added in the working precision before they are carried to float64."""
+
+
+@inlined
+def add_to_float64(wide, at, x, scratch):
+    """wide[at : at + lanes] += x, for wide in float64; scratch is a vector in the precision of x."""
+    store(scratch, 0, x)
+    for half in range(0, num_lanes(scratch), HALF):
+        total = load(wide, at + half) + load_first_float64(scratch, half, HALF)
+        store(wide, at + half, total)

@@ -160,11 +160,11 @@ def coefficient(period, m, FAMILY: tl.constexpr):
         value = 2.0 * bell / omega if FAMILY == _ERF else -(2.0 / (omega * omega) + 1.0) * bell
     else:
         e = tl.exp(omega * (0.5 * _PI))
-        sinh, cosh = 0.5 * (e - 1.0 / e), 0.5 * (e + 1.0 / e)
+        sinh, tanh = 0.5 * (e - 1.0 / e), 1.0 - 2.0 / (e * e + 1.0)
         if FAMILY == _TANH:
             value = 1.0 / (T * sinh) * _PI
         elif FAMILY == _T_TANH:
-            value = cosh / (T * sinh * sinh) * (-0.5 * _PI * _PI)
+            value = 1.0 / (T * sinh * tanh) * (-0.5 * _PI * _PI)  # cosh / sinh² would be ∞/∞
         else:
             tl.static_assert(FAMILY == _LOG_COSH, "no such family")
             value = -1.0 / (T * sinh * omega) * _PI
