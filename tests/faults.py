@@ -163,13 +163,13 @@ FAULTS = (
     _in(
         "evaluate/cells", "pool.py", CELLS,
         "merged rows count once in logmeanexp",
-        'rows = rows + weights.log() if reduce == "logmeanexp" else rows * weights',
-        'rows = rows if reduce == "logmeanexp" else rows * weights',
+        'rows = rows + shares if reduce == "logmeanexp" else rows * shares',
+        'rows = rows if reduce == "logmeanexp" else rows * shares',
     ),
     _in(
         "evaluate/cells", "prefix_tree.py", "evaluate/test_forest " + CELLS,
         "merged arrangements count once",
-        "counts = counts[level_parents] * left[level_parents, level_kinds]", "counts = counts[level_parents]",
+        "shares = shares[level_parents] * of_left[level_parents, level_kinds]", "shares = shares[level_parents]",
     ),
     _in(
         "evaluate/cells", "prefix_tree.py", "evaluate/test_forest " + CELLS,

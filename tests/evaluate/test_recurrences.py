@@ -2,7 +2,7 @@
 
 import copy
 from itertools import permutations, product
-from math import factorial
+from math import factorial, inf, perm
 
 import pytest
 import torch
@@ -386,3 +386,28 @@ def test_draws_as_gather_does(orderings, reduce):
         layer(sets, generator=generator()) for layer in layers(f, orderings, Packed(), Gather(), reduce=reduce)
     )
     close(got, want)
+
+
+@pytest.mark.parametrize("reduce", ["mean", "sum", "logmeanexp"])
+@pytest.mark.parametrize(("dtype", "n"), [(torch.float32, 36), (torch.float64, 180)])
+@pytest.mark.parametrize(("orderings", "looks"), [(AllPermutations(), None), (Tuples(34), 34)])
+def test_merged_sets_have_more_orderings_than_a_float_holds(orderings, looks, dtype, n, reduce):
+    """One element beside n - 1 equal ones: the place of that one, or its absence, is all that differs."""
+    torch.manual_seed(0)
+    f, k = GRU(1, 4), looks or n
+    (layer,) = layers(f, orderings, SharedPrefixes(merge_equal=True), reduce=reduce)
+    one = torch.zeros(n, 1)
+    one[0] = 1
+    x = one.to(dtype).requires_grad_()
+    rows = torch.cat((torch.eye(k), torch.zeros(n - k, k)))[:, :, None]  # as often as each is among n, of k places
+    each = f(rows).detach()
+    f.to(dtype)
+    found = layer(Ragged.from_sets([x]))[0]
+    tolerance = 1e-6 if dtype == torch.float32 else 1e-12
+    if reduce == "sum":
+        times = perm(n, k)
+        expected = (each.mean(0) * (float(times) if times < 1e308 else inf)).to(dtype)
+    else:
+        expected = (each.mean(0) if reduce == "mean" else each.exp().mean(0).log()).to(dtype)
+        assert torch.autograd.grad(found.sum(), x)[0].isfinite().all()
+    torch.testing.assert_close(found, expected, atol=tolerance, rtol=tolerance)

@@ -168,7 +168,6 @@ def _groves(problem: Problem, alike: Alike, order: Tensor | None, zero: int, lim
             positions = nn.functional.pad(positions if order is None else order[positions], (0, 1), value=zero)
             for first in range(0, tree.num_rows, rows_each):
                 slab = tree.between(first, min(first + rows_each, tree.num_rows))
-                once = bool((slab.counts == 1).all())
-                weights = None if once else upload(slab.counts, device)
-                part = Part([b for b, _ in slab_members], slab.num_rows, continues=first > 0, weights=weights)
+                shares = upload(slab.shares, device) if max(multiplicities, default=1) > 1 else None
+                part = Part([b for b, _ in slab_members], slab.num_rows, continues=first > 0, shares=shares)
                 yield Grove(prefixes(slab, positions), [part])

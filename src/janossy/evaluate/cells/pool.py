@@ -1,8 +1,10 @@
 """The reduction of the rows of forests per set, one forest at a time."""
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,8 @@ from janossy.functions.structure import Recurrent
 from janossy.sets import Ragged
 from janossy.sets.transfer import upload
 
+MAX_FLOAT = sys.float_info.max
+
 
 @dataclass(frozen=True)
 class Part:
@@ -31,13 +35,13 @@ class Part:
     """The number of rows of each set in this forest."""
     continues: bool = False
     """True if these are more rows of the sets of the part before."""
-    weights: Tensor | None = None
-    """The number of orderings that each of a set's rows stands for, (num_rows,); None if it is 1."""
+    shares: Tensor | None = None
+    """The share of a set's orderings that each of its rows stands for, (num_rows,), float64; None if each is one."""
 
     @property
     def count(self) -> float:
-        """The number of orderings of each set that its rows stand for."""
-        return self.num_rows if self.weights is None else float(self.weights.sum())
+        """The number of orderings of each set that its rows stand for, or their share of all."""
+        return self.num_rows if self.shares is None else float(self.shares.sum())
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ def _pool(problem: Problem, of_rows: Callable[..., Tensor], read: Any, groves: S
 
     started: list[Tensor] = []
     counts: list[float] = []
-    sets: list[Sequence[int]] = []
+    firsts: list[Part] = []
     for grove in groves:
         results = start(read, grove) if once else computed_again(start, read, grove)
         for part, result in zip(grove.parts, results, strict=True):
@@ -88,20 +92,30 @@ def _pool(problem: Problem, of_rows: Callable[..., Tensor], read: Any, groves: S
             else:
                 started.append(result)
                 counts.append(part.count)
-                sets.append(part.sets)
-    finished = [x if n == 1 else reduction.finish(x, n) for x, n in zip(started, counts, strict=True)]
-    return _joined(problem, finished, sets)
+                firsts.append(part)
+    finished = [_finished(problem, *each) for each in zip(started, counts, firsts, strict=True)]
+    return _joined(problem, finished, [part.sets for part in firsts])
 
 
 def _started(reduce: str | None, rows: Tensor, part: Part) -> Tensor:
-    """Returns the start of a reduction, (S, r, c), in which each row counts as often as its weight says."""
-    if part.weights is None and part.num_rows == 1:
+    """Returns the start of a reduction, (S, r, c), in which each row counts as much as its share says."""
+    if part.shares is None and part.num_rows == 1:
         return widened(rows).unsqueeze(1)  # one row is its own mean, sum and maximum
     rows = rows.unflatten(0, (len(part.sets), part.num_rows))
-    if part.weights is not None and reduce != "max":
-        weights = part.weights.to(rows)[:, None]
-        rows = rows + weights.log() if reduce == "logmeanexp" else rows * weights
+    if part.shares is not None and reduce != "max":
+        rows = widened(rows)
+        shares = (part.shares.log() if reduce == "logmeanexp" else part.shares).to(rows)[:, None]
+        rows = rows + shares if reduce == "logmeanexp" else rows * shares
     return REDUCTIONS[reduce].start(rows)
+
+
+def _finished(problem: Problem, total: Tensor, num: float, part: Part) -> Tensor:
+    """Returns the reduction, (S, r, c), of rows that count ``num`` together."""
+    if problem.reduce == "sum" and part.shares is not None:
+        times = problem.orderings.num_rows(problem.elements.sizes[part.sets[0]])
+        # In float64, so that 0 stays 0 where their number is beyond float32.
+        return (total.double() * (float(times) if times < MAX_FLOAT else inf)).to(total.dtype)
+    return total if num == 1 else REDUCTIONS[problem.reduce].finish(total, num)
 
 
 def _joined(problem: Problem, results: list[Tensor], sets: list[Sequence[int]]) -> Tensor | Ragged:

@@ -21,21 +21,21 @@ class PrefixTree:
     """The rows of one set with their beginnings shared: a node for every distinct beginning (docs/recurrences.md).
 
     The rows are all arrangements of k elements, Σ_j n!/(n − j)! nodes for j ≤ k, or the increasing ones. Equal elements
-    may be of one kind. Arrangements that look alike are then one row, with their number as its count.
+    may be of one kind. Arrangements that look alike are then one row.
 
     Shapes:
         parents: (M_j,) for each length j of a beginning, the node that a beginning prolongs, never falling.
         kinds: (M_j,) for each length j, the kind of element that is added, -1 for the zero vector.
-        counts: (R,), the number of arrangements that each row stands for.
+        shares: (R,), the share of all arrangements that each row stands for. Their number may be beyond a float.
     """
 
     parents: list[np.ndarray]
     kinds: list[np.ndarray]
-    counts: np.ndarray
+    shares: np.ndarray
 
     @property
     def num_rows(self) -> int:
-        return len(self.counts)
+        return len(self.shares)
 
     @property
     def num_nodes(self) -> int:
@@ -43,14 +43,14 @@ class PrefixTree:
 
     def between(self, first: int, last: int) -> "PrefixTree":
         """Returns the part of the tree that holds the rows from first to last (exclusive)."""
-        counts = self.counts[first:last]
+        shares = self.shares[first:last]
         parents, kinds = [], []
         for level_parents, level_kinds in zip(reversed(self.parents), reversed(self.kinds), strict=True):
             above = level_parents[first:last]
             kinds.append(level_kinds[first:last])
             first, last = int(above[0]), int(above[-1]) + 1
             parents.append(above - first)
-        return PrefixTree(parents[::-1], kinds[::-1], counts)
+        return PrefixTree(parents[::-1], kinds[::-1], shares)
 
     def branches(self, at_most: int = 64) -> list["PrefixTree"]:
         """Returns parts of the tree that share nothing, in order."""
@@ -112,15 +112,16 @@ def num_nodes(n: int, k: int, *, increasing: bool) -> tuple[float, float]:
 
 def _new_tree(multiplicities: tuple[int, ...], k: int, increasing: bool) -> PrefixTree:
     left = np.array([multiplicities], dtype=np.int64)
-    counts = np.ones(1)
+    shares = np.ones(1)
     parents, kinds = [], []
     real = min(k, sum(multiplicities))
     for length in range(1, k + 1):
         if length > real:
-            level_parents, level_kinds = np.arange(len(counts)), np.full(len(counts), -1)
+            level_parents, level_kinds = np.arange(len(shares)), np.full(len(shares), -1)
         else:
             level_parents, level_kinds = np.nonzero(_may_follow(left, real - length, increasing))
-            counts = counts[level_parents] * left[level_parents, level_kinds]
+            of_left = left / left.sum(1, keepdims=True)
+            shares = shares[level_parents] * of_left[level_parents, level_kinds]
             if length < real:
                 left = left[level_parents]
                 left[np.arange(len(left)), level_kinds] -= 1
@@ -128,7 +129,9 @@ def _new_tree(multiplicities: tuple[int, ...], k: int, increasing: bool) -> Pref
                     left[np.arange(left.shape[1]) < level_kinds[:, None]] = 0
         parents.append(level_parents)
         kinds.append(level_kinds)
-    return PrefixTree(parents, kinds, counts)
+    if increasing:
+        shares = np.full(len(shares), 1 / len(shares))
+    return PrefixTree(parents, kinds, shares)
 
 
 _kept_tree = lru_cache(maxsize=16)(_new_tree)
