@@ -19,6 +19,7 @@ from janossy import (
     Tuples,
 )
 from janossy.evaluate import Spectral, on_kernels
+from janossy.evaluate.tuples import operators
 from janossy.kernels import Kernels, load
 from janossy.kernels.compilation import NotCompiled, choice, finish_compilations, hurrying, waiting, waits
 from janossy.nn import Relations
@@ -161,3 +162,48 @@ def test_who_waits(monkeypatch):
     monkeypatch.setenv("JANOSSY_KERNELS", "later")
     with pytest.raises(ValueError, match="JANOSSY_KERNELS expects one of background, wait, off; got 'later'"):
         choice()
+
+
+def not_compiled(*_):
+    raise NotCompiled("none is")
+
+
+@pytest.mark.parametrize("name", ["pairs", "pairs, relu", "triples, spectral", "products"])
+def test_no_sets_while_no_kernel_is_compiled(name, monkeypatch):
+    monkeypatch.setattr(on_kernels, "load", lambda: Kernels(*(not_compiled for _ in Kernels._fields)))
+    layer = POOLINGS[name]()
+    x = torch.zeros(0, 3, requires_grad=True)
+    result = layer(Ragged.from_sizes(x, []))
+    assert result.shape == (0, H)
+    result.sum().backward()
+    assert x.grad.shape == x.shape
+
+
+def test_products_of_exponentials_of_much_are_waited_for(monkeypatch):
+    """A batch that torch operations would take long for waits, as one of another activation does."""
+    layer, sets = POOLINGS["pairs"](), Ragged.from_sizes(torch.randn(8, 3), [4, 4])
+    expected = layer(sets)
+    kernels = load()
+    monkeypatch.setattr(on_kernels, "load", lambda: kernels._replace(logistic_means=not_compiled))
+    monkeypatch.setattr(operators, "MOST_IN_TORCH", 0)
+    monkeypatch.setattr(operators, "tuple_means", lambda *_: pytest.fail("it ran in torch operations"))
+    seen = []
+    in_torch = operators.TUPLE_MEANS.in_torch
+    monkeypatch.setitem(vars(operators.TUPLE_MEANS), "in_torch", lambda *x: seen.append(x) or in_torch(*x))
+    close(layer(sets), expected, atol=1e-12, rtol=0)
+    assert not seen
+    monkeypatch.setattr(operators, "MOST_IN_TORCH", 1e9)
+    close(layer(sets), expected, atol=1e-12, rtol=0)
+    assert seen
+
+
+def test_a_series_of_far_numbers_counts_as_an_enumeration():
+    """A pair of numbers that reach 1e6 takes 1e6 harmonics, or one activation."""
+    p, offsets = torch.randn(20, 2, 3), torch.tensor([0, 10, 20])
+    settings = False, "tanh", 1e-5, -1, False
+    few, most = operators.SERIES_MEANS.activations(p, offsets, *settings), 2 * 90 * 3
+    assert few < operators.SERIES_MEANS.activations(1e6 * p, offsets, *settings) == most or few == most
+    assert operators.SERIES_MEANS.activations(torch.nan * p, offsets, *settings) == most
+    large = torch.tensor([0, 10_000])
+    near, far = (operators.SERIES_MEANS.activations(x.repeat(500, 1, 1), large, *settings) for x in (p, 100 * p))
+    assert near < far / 10

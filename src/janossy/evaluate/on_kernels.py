@@ -1,12 +1,14 @@
 """The calls of compiled kernels, and the conditions under which kernels take numbers."""
 
 import warnings
+from collections.abc import Callable
 from contextlib import nullcontext, suppress
-from functools import cache
+from functools import cache, wraps
 from typing import Any, cast
 
 import torch
 from torch import Tensor
+from torch._C._functorch import is_legacy_batchedtensor
 from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 from janossy.evaluate.loading import LOADING
@@ -15,6 +17,8 @@ from janossy.kernels import KernelsOnCuda, load
 from janossy.kernels.compilation import NotCompiled, waiting
 from janossy.kernels.limits import CELL_KINDS, LANES, LEAST_CAPABILITY, MAX_POSITIONS_ON_CUDA, NUMBERS_KEPT
 from janossy.sets.transfer import constant_when_compiled
+
+Backward = Callable[..., "tuple[Tensor | None, ...]"]
 
 _LANES = {torch.float32: LANES["float32"], torch.float64: LANES["float64"]}
 _ON_CUDA = (torch.float32, torch.bfloat16)
@@ -38,6 +42,38 @@ def on_kernels_eagerly(x: Tensor) -> bool:
     They may if nothing traces, maps or records the numbers.
     """
     return _is_untraced() and torch.autograd.forward_ad._current_level < 0 and on_kernels(x)
+
+
+def takes_gradients() -> bool:
+    """Returns True if compiled kernels may take a gradient in backward: nothing maps it, or differentiates it again."""
+    return not torch.is_grad_enabled() and torch.autograd.forward_ad._current_level < 0 and _is_untraced()
+
+
+def one_by_one(backward: Backward) -> Backward:
+    """Makes a Function's backward take the gradients of ``autograd.grad(is_grads_batched=True)`` one by one.
+
+    Such a batch, which ``functional.jacobian(vectorize=True)`` makes too, has no numbers that a kernel could read.
+    """
+
+    @wraps(backward)
+    def of_batch(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        if not any(x is not None and is_legacy_batchedtensor(x) for x in gradients):
+            return backward(ctx, *gradients)
+        level = torch._C._vmapmode_increment_nesting() - 1
+        torch._C._vmapmode_decrement_nesting()
+        unbound = {
+            i: torch._remove_batch_dim(x, level, 1, 0).unbind()
+            for i, x in enumerate(gradients)
+            if x is not None and is_legacy_batchedtensor(x)
+        }
+        found = [
+            backward(ctx, *(mapped.get(i, x) for i, x in enumerate(gradients)))
+            for mapped in (dict(zip(unbound, of_one, strict=True)) for of_one in zip(*unbound.values(), strict=True))
+        ]
+        joined = (None if each[0] is None else torch.stack(each) for each in zip(*found, strict=True))
+        return tuple(x if x is None else torch._add_batch_dim(x, 0, level) for x in joined)
+
+    return of_batch
 
 
 def may_look(x: Tensor) -> bool:

@@ -6,7 +6,15 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from janossy.evaluate.on_kernels import lanes, numbers_kept, on_threads, takes_cells, unless_compiling
+from janossy.evaluate.on_kernels import (
+    lanes,
+    numbers_kept,
+    on_threads,
+    one_by_one,
+    takes_cells,
+    takes_gradients,
+    unless_compiling,
+)
 from janossy.evaluate.rows.recompute import gradients_again
 from janossy.functions.structure import Recurrent
 from janossy.sets.transfer import upload
@@ -84,8 +92,9 @@ class _Cells(torch.autograd.Function):
         return torch.cat((states[:, :H], inputs.new_zeros(1, H))).index_select(0, ends.where(ends >= 0, num_cells))
 
     @staticmethod
+    @one_by_one
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        if not torch.is_grad_enabled():
+        if takes_gradients():
             with unless_compiling():
                 return _Cells._backward_on_kernels(ctx, gradient)
         elements, *inputs = ctx.saved_tensors[:4]

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.evaluate.cells.forest import Shape
-from janossy.evaluate.on_kernels import on_threads, unless_compiling
+from janossy.evaluate.on_kernels import on_threads, one_by_one, takes_gradients, unless_compiling
 from janossy.evaluate.rows.recompute import gradients_again
 from janossy.functions.structure import Recurrent
 from janossy.kernels.limits import CELL_KINDS
@@ -33,6 +33,7 @@ class Projections(torch.autograd.Function):
         return nn.functional.linear(x, filled(weight, H, missing), filled(summed, H, missing))
 
     @staticmethod
+    @one_by_one
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         (x, weight), apart, needed = ctx.saved_tensors, ctx.apart, ctx.needs_input_grad[3:]
         gradient = unfilled(gradient, len(weight), ctx.H)
@@ -141,8 +142,9 @@ class Cells(torch.autograd.Function):
         return states[:-1, :H].clone() if every_state else torch.from_numpy(ends)[:, :H]
 
     @staticmethod
+    @one_by_one
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        if not torch.is_grad_enabled():
+        if takes_gradients():
             with unless_compiling():
                 return Cells._backward_on_kernels(ctx, gradient)
         return gradients_in_torch(ctx, gradient)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from janossy.evaluate.cells.autograd import gradients_in_torch
 from janossy.evaluate.cells.forest import Shape
-from janossy.evaluate.on_kernels import numbers_kept, on_threads, unless_compiling
+from janossy.evaluate.on_kernels import numbers_kept, on_threads, one_by_one, takes_gradients, unless_compiling
 from janossy.functions.structure import Recurrent
 
 
@@ -59,8 +59,9 @@ class HalfCells(torch.autograd.Function):
         return states[:, :H].index_select(0, torch.from_numpy(place if every_state else ends))
 
     @staticmethod
+    @one_by_one
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        if not torch.is_grad_enabled():
+        if takes_gradients():
             with unless_compiling():
                 return *(None,) * 5, *_backward_on_kernels(ctx, gradient)
         return gradients_in_torch(ctx, gradient)

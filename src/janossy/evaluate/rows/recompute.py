@@ -128,10 +128,12 @@ def gradients_again(
     They can be differentiated again if grad mode is on.
     """
     twice = torch.is_grad_enabled()
+    # A transform allows no requires_grad_(), and what needs a gradient requires one already.
+    in_graph = twice or torch._C._are_functorch_transforms_active()
     with torch.enable_grad():
         # Backward stops at these inputs.
         here = [
-            x if x is None else x.view_as(x) if twice else x.detach().requires_grad_(needs)
+            x if x is None else x.view_as(x) if in_graph else x.detach().requires_grad_(needs)
             for x, needs in zip(inputs, needed, strict=True)
         ]
         wanted = [x for x, needs in zip(here, needed, strict=True) if x is not None and needs]

@@ -86,17 +86,17 @@ def _activations_to_count(problem: Problem, structure: Additive, values: Tensor)
 def _means_by_counts(problem: Problem, activations: Tensor, places: Tensor) -> Tensor:
     """Returns the mean over each set, (B, H), of finite activations of values (U, H), times their shares of the set."""
     sizes = problem.elements.sizes
+    # Ones are added without rounding, up to 2^24 in float32. Shares 1/n would be rounded at every sum.
     if len(set(sizes)) == 1:
         each = places.view(len(sizes), -1)
-        shares = activations.new_full((1, 1), 1 / sizes[0]).expand_as(each)
-        counted = activations.new_zeros(len(sizes), len(activations)).scatter_add_(1, each, shares)
-    else:
-        owners = problem.elements.to_index()[1]
-        shares = (1 / problem.elements.offsets.diff().to(activations.dtype))[owners]
-        cells = owners * len(activations) + places
-        counted = activations.new_zeros(len(sizes) * len(activations)).scatter_add_(0, cells, shares)
-        counted = counted.view(len(sizes), -1)
-    return torch.mm(counted, activations)
+        counted = activations.new_zeros(len(sizes), len(activations))
+        counted.scatter_add_(1, each, activations.new_ones(1, 1).expand_as(each))
+        return torch.mm(counted / sizes[0], activations)
+    cells = problem.elements.to_index()[1] * len(activations) + places
+    counted = activations.new_zeros(len(sizes) * len(activations))
+    counted.scatter_add_(0, cells, activations.new_ones(1).expand_as(cells))
+    each = problem.elements.offsets.diff().clamp_min(1)[:, None]
+    return torch.mm(counted.view(len(sizes), -1) / each, activations)
 
 
 def cost(problem: Problem, operator: Operator, activations: float, with_kernels: Rates, without_kernels: Rates) -> Cost:

@@ -12,12 +12,13 @@ from functools import partial
 from inspect import Parameter, Signature
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 from janossy.evaluate.loading import LOADING
-from janossy.evaluate.on_kernels import means_and_slopes
+from janossy.evaluate.on_kernels import means_and_slopes, one_by_one
 from janossy.evaluate.reduce import widened
 from janossy.evaluate.tuples.every_tuple import in_place
 from janossy.evaluate.tuples.logistic_means import logistic_means
@@ -26,7 +27,7 @@ from janossy.evaluate.tuples.series_means import series_means
 from janossy.evaluate.tuples.series_slopes import MeanWithSlopes
 from janossy.evaluate.tuples.tuple_means import tuple_means
 from janossy.kernels.compilation import NotCompiled, waiting
-from janossy.kernels.expansions import TYPICAL_BOUND, num_harmonics
+from janossy.kernels.expansions import num_harmonics
 from janossy.kernels.limits import num_tuples, series_cost
 
 CHUNK = 2**27
@@ -83,7 +84,8 @@ class Operator:
             try:
                 result = logistic_means(p, places, offsets, sizes, *rest)
             except NotCompiled:
-                result = self.in_torch(in_place(p, places), offsets, *rest)
+                few = self.activations(p, offsets, *rest) <= MOST_IN_TORCH
+                result = self.in_torch(in_place(p, places), offsets, *rest) if few else None
             if result is not None:
                 return result
         return self.kernel(in_place(p, places), offsets, *rest)
@@ -102,7 +104,7 @@ def _operator(
       num_threads) as arrays. That of ``kernels.load("cuda")`` takes tensors, without the threads.
     - ``mean(p, sizes, *parameters)`` computes the same in torch operations, differentiable any number of times.
     - ``in_chunks`` computes the same in chunks. It is used while the kernel is being compiled, if
-      ``activations(sizes, k, *parameters)`` are few.
+      ``activations(p, sizes, *parameters)``, per hidden unit, are few.
     """
     differentiable: Any
     schema = f"(Tensor p, Tensor offsets, {parameters}, bool with_slopes) -> (Tensor, Tensor)"
@@ -112,7 +114,7 @@ def _operator(
             return means_and_slopes(f"{name}s", p, offsets, *rest)
 
     def all_activations(p: Tensor, offsets: Tensor, *rest: Any) -> float:
-        return activations(offsets.diff().numpy(), p.shape[1], *rest[:-1]) * p.shape[2]
+        return activations(p, offsets.diff().numpy(), *rest[:-1]) * p.shape[2]
 
     def eagerly(p: Tensor, offsets: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
         if not p.is_cuda:
@@ -171,6 +173,7 @@ def _operator(
             return means, torch.zeros_like(ctx.saved_tensors[2])
         return means, torch.func.jvp(slopes_in_torch(offsets, ctx.parameters), (p,), (tangent,))[1]
 
+    @one_by_one
     def backward(ctx: Any, by_means: Tensor | None, by_slopes: Tensor | None) -> tuple[Tensor | None, ...]:
         p, offsets, slopes = ctx.saved_tensors
         gradient = None
@@ -217,26 +220,34 @@ def _operator(
     return Operator(f"{name}s", eagerly, in_torch, means, all_activations)
 
 
+def _activations_of_series(
+    p: Tensor, sizes: np.ndarray, increasing: bool, activation: str, tolerance: float, enumerate_up_to: int
+) -> float:
+    """Counts the activations of a hidden unit, if sets that reach as far as the batch are enumerated where cheaper."""
+    k = p.shape[1]
+    reach = p.detach().abs().amax((0, 2)).sum().item() if p.numel() else 0.0
+    series = series_cost(sizes, k, increasing, num_harmonics(activation, tolerance, reach)) / HARMONICS
+    return float(np.fmin(series, num_tuples(sizes, k, increasing)).sum())  # the latter where reach is NaN
+
+
 TUPLE_MEANS = _operator(
     "tuple_mean",
     "bool increasing, str activation",
     tuple_means,
     partial(tuple_means, memory_budget=CHUNK),
-    lambda sizes, k, increasing, activation: num_tuples(sizes, k, increasing).sum(),
+    lambda p, sizes, increasing, activation: num_tuples(sizes, p.shape[1], increasing).sum(),
 )
 SERIES_MEANS = _operator(
     "series_mean",
     "bool increasing, str activation, float tolerance, int enumerate_up_to",
     series_means,
     partial(series_means, memory_budget=CHUNK, mean_of_series=MeanWithSlopes.apply),
-    lambda sizes, k, increasing, activation, tolerance, enumerate_up_to: (
-        series_cost(sizes, k, increasing, num_harmonics(activation, tolerance, TYPICAL_BOUND)).sum() / HARMONICS
-    ),
+    _activations_of_series,
 )
 PRODUCT_MEANS = _operator(
     "product_mean",
     "bool increasing",
     product_means,
     product_means,
-    lambda sizes, k, increasing: 3.0**k * sizes.sum(),
+    lambda p, sizes, increasing: 3.0 ** p.shape[1] * sizes.sum(),
 )

@@ -7,7 +7,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from janossy.evaluate.on_kernels import on_kernels_eagerly, on_threads, unless_compiling
+from janossy.evaluate.on_kernels import on_kernels_eagerly, on_threads, one_by_one, unless_compiling
 from janossy.evaluate.rows.recompute import gradients_again
 from janossy.evaluate.tuples.operators import times_by_set
 from janossy.functions.structure import ACTIVATIONS, project
@@ -99,6 +99,7 @@ class _PlaceMeans(torch.autograd.Function):
         return torch.from_numpy(on_threads("means_by_place", *arrays, max(1, len(offsets) - 1)))
 
     @staticmethod
+    @one_by_one
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         (places, offsets, kept, *inputs), needed = ctx.saved_tensors, ctx.needs_input_grad[3:]
         if torch.is_grad_enabled():  # the gradient will itself be differentiated

@@ -9,7 +9,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from janossy.evaluate.on_kernels import on_kernels_eagerly
+from janossy.evaluate.on_kernels import on_kernels_eagerly, one_by_one
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.rows.recompute import gradients_again
 from janossy.evaluate.tuples.every_tuple import in_place
@@ -70,6 +70,7 @@ class _ProjectedMeans(torch.autograd.Function):
         return means
 
     @staticmethod
+    @one_by_one
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         places, offsets, slopes, stacked, *inputs = ctx.saved_tensors
         needed = ctx.needs_input_grad[3:]

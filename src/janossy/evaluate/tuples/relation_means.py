@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from janossy.evaluate.loading import LOADING
-from janossy.evaluate.on_kernels import on_kernels_eagerly, on_threads, unless_compiling
+from janossy.evaluate.on_kernels import on_kernels_eagerly, on_threads, one_by_one, takes_gradients, unless_compiling
 from janossy.evaluate.rows.recompute import gradients_again, stateless_again
 from janossy.evaluate.tuples.series_means import Series, others_mean
 from janossy.functions.structure import ACTIVATIONS
@@ -80,9 +80,10 @@ class _OnKernels(torch.autograd.Function):
         return _on_kernels(p, offsets, activation, tolerance, None)
 
     @staticmethod
+    @one_by_one
     def backward(ctx: Any, by_means: Tensor) -> tuple[Tensor | None, ...]:
         p, offsets = ctx.saved_tensors
-        if not torch.is_grad_enabled():
+        if takes_gradients():
             with unless_compiling():
                 return _on_kernels(p, offsets, ctx.activation, ctx.tolerance, by_means), *(None,) * 4
         return *gradients_again(ctx.in_torch, (p,), (True,), by_means), *(None,) * 4

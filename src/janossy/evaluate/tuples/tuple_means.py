@@ -23,7 +23,7 @@ def by_size(p: Tensor, sizes: Sequence[int], mean: Callable[[Tensor], Tensor]) -
     if len(distinct) == 1:
         return mean(p.unflatten(0, (len(sizes), distinct[0])))
     if not distinct:
-        return p.new_zeros(0, p.shape[2])
+        return p[:0, 0]  # of which p is still part for autograd
     starts = [0, *accumulate(sizes)]
     members: dict[int, list[int]] = {n: [] for n in distinct}
     for b, n in enumerate(sizes):
