@@ -87,6 +87,8 @@ def test_cells_without_a_value():
     file = workbook("t.xlsx", [None, None], ["x", "s"], [1, "a"], [None, None], ["#N/A", ""], [2, "-"])
     found = excel.read_sheet(file, None, ("-",))
     assert found.to_pydict() == {"x": [1, None, 2], "s": ["a", None, None]}
+    file = workbook("n.xlsx", ["x", "y"], [-999, 0.5], [1, -999.0], [2, -0.25])
+    assert excel.read_sheet(file, None, ("-999", "0.5")).to_pydict() == {"x": [None, 1, 2], "y": [None, None, -0.25]}
 
 
 def test_several_workbooks_have_one_type():

@@ -578,3 +578,22 @@ def test_text_stored_as_a_dictionary_is_told_from_ids(kind):
     frame["item"] = frame["item"].astype(kind)
     table = pa.Table.from_pandas(frame, preserve_index=False)
     assert list(id_like(table.select(["name", "item"]), table.select(["order"]))) == ["name"]
+
+
+@pytest.mark.parametrize("name", ["data[1].csv", "data?.csv", "d*/t.csv", "[x]/t.csv.gz"])
+def test_marks_in_a_path_are_no_wildcards(name):
+    for other in ("data1.csv", "dx/t.csv", "x/t.csv"):
+        Path(other).parent.mkdir(exist_ok=True)
+        text_file(other, "id,x", "1,9.5", "2,9.5")
+    Path(name).parent.mkdir(exist_ok=True)
+    text = b"id,x\n1,2.5\n2,3.5\n"
+    Path(name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    assert read_tables([Path(name)], {}).table["x"].to_pylist() == [2.5, 3.5]
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.ndjson.gz"])
+@pytest.mark.parametrize("option", ["--null-values", "--list-separator", "--delimiter"])
+def test_options_of_text_are_refused_for_json_lines(janossy, option, name):
+    text_file(name, '{"id": 1, "x": 2, "y": 0}', '{"id": 2, "x": -999, "y": 1}')
+    code, _, stderr = janossy("fit", name, "--set-id", "id", "--target", "y", "--out", "m", option, ";")
+    assert code == 2 and f"{option} is for files whose values are text; got {name}" in stderr

@@ -123,8 +123,9 @@ def dialect(
         except LookupError:
             raise BadArgument(f"--encoding expects a name such as latin-1 or cp1252; got {encoding!r}.") from None
     from janossy.cli.workflow.delimited import Dialect
-    from janossy.cli.workflow.reading import TYPED
+    from janossy.cli.workflow.reading import LINES, TYPED
     from janossy.cli.workflow.text_types import Spelling
+    from janossy.tables.paths import COMPRESSED
 
     given = {
         "--decimal": decimal != ".",
@@ -135,13 +136,14 @@ def dialect(
         "--list-separator": list_separator,
         "--sheet": parquet_by and sheet is not None,
     }
-    needless = next((option for option, value in given.items() if value), None)
-    if needless and parquet_by:
-        raise BadArgument(f"{needless} has no effect with {parquet_by}, which reads Parquet files. Leave it out.")
-    if needless and all(str(file).lower().endswith(TYPED) for file in files):
-        raise BadArgument(
-            f"{needless} is for files whose values are text; got {files[0]}, whose columns have types. Leave it out."
-        )
+    for option in (option for option, value in given.items() if value):
+        if parquet_by:
+            raise BadArgument(f"{option} has no effect with {parquet_by}, which reads Parquet files. Leave it out.")
+        typed = TYPED if option == "--encoding" else (*TYPED, *LINES, *(a + b for a in LINES for b in COMPRESSED))
+        if all(str(file).lower().endswith(typed) for file in files):
+            raise BadArgument(
+                f"{option} is for files whose values are text; got {files[0]}, whose values have types. Leave it out."
+            )
     return Dialect(Spelling(decimal, thousands, names(null_values), list_separator), delimiter, encoding, sheet)
 
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from shutil import copyfileobj
+from shutil import copyfile, copyfileobj
 from tempfile import TemporaryDirectory
 from typing import IO, Any
 
@@ -89,8 +89,20 @@ class Dialect:
     sheet: str | None = None
 
 
+def _without_wildcards(file: Path, kept: ExitStack) -> Path:
+    """Returns the file, or a link or copy of it if DuckDB would read marks of its path as wildcards."""
+    if not set("*?[") & set(str(file)):
+        return file
+    path = Path(kept.enter_context(TemporaryDirectory(prefix="janossy"))) / "table.csv"
+    try:
+        path.symlink_to(file.absolute())
+    except OSError:  # Windows may forbid links
+        copyfile(file, path)
+    return path
+
+
 def plain_text(file: Path, encoding: str | None, kept: ExitStack) -> Path:
-    """Returns the file, or a copy of it that is decompressed and in UTF-8. ``kept`` removes the copy.
+    """Returns the file, or a copy of it that is decompressed and in UTF-8, or a link. ``kept`` removes these.
 
     Raises: BadArgument for an empty file, or one that is not in that encoding; OSError or ArrowException for a damaged
         file.
@@ -106,7 +118,7 @@ def plain_text(file: Path, encoding: str | None, kept: ExitStack) -> Path:
             "compressed."
         )
     if expand is None and encoding is None and not start.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-        return file
+        return _without_wildcards(file, kept)
     folder = Path(kept.enter_context(TemporaryDirectory(prefix="janossy")))
     path = folder / "table.csv"
     try:

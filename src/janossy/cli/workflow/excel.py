@@ -116,7 +116,14 @@ def _rows(file: Path, sheet: Any, null_values: Collection[str]) -> Iterator[list
             raise BadArgument(f"{file} has more than {MAX_ROWS:,} rows in a sheet. Save it as CSV or Parquet.")
         cells = [None if cell == "" else cell for cell in row]
         if any(cell is not None for cell in cells):
-            yield [None if isinstance(cell, str) and cell in absent else cell for cell in cells]
+            yield [None if _spelt(cell) in absent else cell for cell in cells]
+
+
+def _spelt(cell: Any) -> str | None:
+    """Returns the text of a cell of text, or of a number as a sheet shows it, -999.0 as -999."""
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return str(cell) if isinstance(cell, str | int | float) and not isinstance(cell, bool) else None
 
 
 def _column(values: list[Any]) -> pa.Array:
