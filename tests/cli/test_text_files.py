@@ -319,6 +319,35 @@ def test_lists_in_cells():
     assert values_of(sets.elements["w"]) == ["u", "v", "w", "x"]
 
 
+@pytest.mark.parametrize(
+    ("cells", "options", "spelling", "expected"),
+    [
+        (["007|012", "7"], {}, {}, ["007", "012", "7"]),  # as codes outside of lists
+        (["007|012", "7"], {"categorical": ("x",)}, {}, ["007", "012", "7"]),
+        (["9007199254740993|9007199254740992", "1"], {}, {}, [9007199254740993, 9007199254740992, 1]),
+        (["1,5|2,25", "3"], {}, {"decimal": ","}, [1.5, 2.25, 3]),
+        (["1.000|2", "3"], {}, {"thousands": ".", "decimal": ","}, [1000, 2, 3]),
+        (["1|NA", "3"], {}, {}, [1, None, 3]),
+        (["a|2", "3"], {}, {}, ["a", "2", "3"]),
+    ],
+)
+def test_parts_of_lists_are_read_as_cells_are(cells, options, spelling, expected):
+    text_file("t.csv", "name;x", *(f"n{i};{cell}" for i, cell in enumerate(cells)))
+    read_by = Dialect(Spelling(list_separator="|", **spelling), ";")
+    found = sets_to_fit([Path("t.csv")], Recipe(("name",), **options), dialect=read_by).sets.elements["x"]
+    assert [None if x != x else x for x in values_of(found)] == expected
+
+
+def test_lists_of_several_files_and_of_the_model_have_one_type():
+    recipe, read_by = Recipe(("name",)), Dialect(Spelling(list_separator="|"))
+    text_file("a.csv", "name,x", "n,1|2")
+    text_file("b.csv", "name,x", "m,u|2")
+    both = sets_to_fit([Path("a.csv"), Path("b.csv")], recipe, dialect=read_by).sets
+    assert values_of(both.elements["x"]) == ["1", "2", "u", "2"]
+    found = sets_to_predict([Path("a.csv")], TableEncoder().fit(both), recipe, dialect=read_by).sets
+    assert values_of(found.elements["x"]) == ["1", "2"]
+
+
 @pytest.mark.parametrize("options", [{}, {"categorical": ("x",)}])
 @pytest.mark.parametrize(
     ("rows", "separator"),

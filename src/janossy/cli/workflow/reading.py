@@ -17,7 +17,17 @@ from janossy.cli.workflow.delimited import ANY, CsvFile, Dialect, plain_text
 from janossy.cli.workflow.excel import ENDINGS as WORKBOOKS
 from janossy.cli.workflow.excel import as_text, is_workbook, read_sheet
 from janossy.cli.workflow.local_copies import local_copy
-from janossy.cli.workflow.text_types import AS_TEXT, Facts, Role, Spelling, Taken, cast, look_of_text, taken_as_type
+from janossy.cli.workflow.text_types import (
+    AS_TEXT,
+    SEPARATED,
+    Facts,
+    Role,
+    Spelling,
+    Taken,
+    cast,
+    look_of_text,
+    taken_as_type,
+)
 from janossy.tables.arrow import index_columns, is_text, one_chunk, without_views
 from janossy.tables.paths import COMPRESSED, FORMATS, stored_files
 
@@ -278,7 +288,7 @@ def _typed(tables: list[pa.Table], name: str, of_text: Sequence[bool], role: Rol
             }
             break
         except pa.ArrowException as error:  # such as a day that does not exist, or an unclosed list
-            what = {"list": "lists", "separated": "lists"}.get(taken.kind, "dates and times")
+            what = "lists" if taken.kind in ("list", *SEPARATED.values()) else "dates and times"
             reason = str(error).splitlines()[0][:80]
             taken = Taken("text", "text", f"looks like {what}, and not all can be read: taken as text ({reason})")
     for number, column in columns.items():

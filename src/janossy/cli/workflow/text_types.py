@@ -92,6 +92,11 @@ class Spelling:
     null_values: tuple[str, ...] = ()
     list_separator: str = ""
 
+    @property
+    def of_parts(self) -> "Spelling":
+        """The spelling of the parts of a list."""
+        return replace(self, list_separator="")
+
     def trimmed(self, values: pa.Array) -> pa.Array:
         """Returns text without white space around it, and null for blank text and null values."""
         values = pc.utf8_trim_whitespace(values)
@@ -115,6 +120,8 @@ class Facts:
 
     num: int = 0
     counts: dict[str, int] = field(default_factory=dict)
+    parts: "Facts | None" = None
+    """The facts of the parts between separators of lists, if there is a separator."""
 
     def add(self, values: pa.Array, spelling: Spelling) -> None:
         """Counts the values of a piece, without empty cells."""
@@ -124,6 +131,7 @@ class Facts:
         self.num += len(values)
         if len(values) == 0:
             return
+        self._count_parts(values, spelling)
         plain = spelling.plain(values)
         missing = pc.is_in(plain, pa.array(MISSING, plain.type))
         self._count("missing", missing)
@@ -147,18 +155,20 @@ class Facts:
             self._count("month first", pc.match_substring_regex(of_dates, MONTH_FIRST))
         for name, (pattern, _) in OTHER_NUMBERS.items():
             self._count(name, pc.match_substring_regex(values, pattern))
-        self._count_lists(values, spelling)
+        self._count("list", pc.match_substring_regex(values, LIST))
 
     def add_lists(self, values: pa.Array, spelling: Spelling) -> None:
         """Counts the lists of a piece alone, for a column whose other values are text."""
         values = spelling.trimmed(values).drop_null()
         self.num += len(values)
-        self._count_lists(values, spelling)
-
-    def _count_lists(self, values: pa.Array, spelling: Spelling) -> None:
         self._count("list", pc.match_substring_regex(values, LIST))
+        self._count_parts(values, spelling)
+
+    def _count_parts(self, values: pa.Array, spelling: Spelling) -> None:
         if spelling.list_separator:
             self._count("separated", pc.match_substring(values, spelling.list_separator))
+            self.parts = self.parts or Facts()
+            self.parts.add(pc.split_pattern(values, spelling.list_separator).flatten(), spelling.of_parts)
 
     def _count(self, name: str, flags: pa.Array) -> None:
         self.counts[name] = self.counts.get(name, 0) + flags.true_count
@@ -172,6 +182,10 @@ class Facts:
         """Returns the share of values with this spelling, among those that are not missing."""
         there = self.num - self.counts.get("missing", 0)
         return self.counts.get(name, 0) / there if there > 0 else 0.0
+
+
+SEPARATED = {"int64": "separated int64", "float64": "separated float64", "text": "separated text"}
+"""The kinds of columns of lists by a separator, by the kind of their parts. All others are text."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +202,7 @@ def taken_as_type(facts: Facts, role: Role) -> Taken:
     taken = _taken(facts, role)
     if (num := facts.counts.get("padded", 0)) and taken.kind == "text" and not taken.note:
         return replace(taken, note=f"has white space around values ({num:,}), which is left out")
-    as_they_are = ("text", "mostly numbers", "separated")
+    as_they_are = ("text", "mostly numbers", *SEPARATED.values())
     if (num := facts.counts.get("mark", 0)) and taken.kind not in as_they_are and not taken.note:
         return replace(taken, note=f"holds {' or '.join(MARKS)} ({num:,}), taken as missing")
     return taken
@@ -199,7 +213,9 @@ def _taken(facts: Facts, role: Role) -> Taken:
     if role in OF_ELEMENTS and facts.all("list"):
         return Taken("list", "lists")
     if role in OF_ELEMENTS and counts.get("separated", 0):
-        return Taken("separated", "lists, by --list-separator")
+        assert facts.parts is not None
+        of_parts = _taken(facts.parts, role).kind
+        return Taken(SEPARATED.get(of_parts, SEPARATED["text"]), "lists, by --list-separator")
     if role in AS_TEXT:
         return Taken("text", "text in training")
     if role in ("id", "categorical", "class"):
@@ -267,8 +283,9 @@ def cast(values: pa.Array, kind: str, spelling: Spelling) -> pa.Array:
     values = spelling.trimmed(values)
     if kind == "text":
         return values
-    if kind == "separated":
-        return _separated(values, spelling.list_separator)
+    for of_parts, separated in SEPARATED.items():
+        if kind == separated:
+            return _separated(values, of_parts, spelling)
     plain = spelling.plain(values)
     plain = pc.if_else(pc.is_in(plain, pa.array(MISSING, plain.type)), pa.scalar(None, plain.type), plain)
     if kind == "mostly numbers":
@@ -322,9 +339,9 @@ def _list(text: str) -> list[Any]:
     return items
 
 
-def _separated(values: pa.Array, separator: str) -> pa.Array:
-    """Returns lists of numbers if all parts are numbers, else lists of text. An empty cell is an empty list."""
-    parts = pc.split_pattern(pc.fill_null(values, ""), separator)
+def _separated(values: pa.Array, kind: str, spelling: Spelling) -> pa.Array:
+    """Returns lists whose parts are read as this kind. An empty cell is an empty list."""
+    parts = pc.split_pattern(pc.fill_null(values, ""), spelling.list_separator)
     flat = pc.utf8_trim_whitespace(parts.flatten())
     sizes = np.where(
         pc.equal(pc.fill_null(values, ""), "").to_numpy(zero_copy_only=False), 0, pc.list_value_length(parts)
@@ -332,9 +349,8 @@ def _separated(values: pa.Array, separator: str) -> pa.Array:
     kept = flat.filter(pc.not_equal(flat, "")) if (sizes == 0).any() else flat
     if len(kept) != sizes.sum():
         raise pa.ArrowInvalid("an empty part of a list")
-    numbers = bool(pc.all(pc.match_substring_regex(kept, NUMBER)).as_py())
     offsets = pa.array(np.concatenate(([0], np.cumsum(sizes))), pa.int32())
-    return pa.ListArray.from_arrays(offsets, kept.cast(pa.float64()) if numbers else kept)
+    return pa.ListArray.from_arrays(offsets, cast(kept, kind, spelling.of_parts))
 
 
 def type_of(kind: str) -> pa.DataType:
