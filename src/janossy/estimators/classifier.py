@@ -163,11 +163,11 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         ``sample_weight`` (B,) weighs errors. ``groups`` (B,): sets of one group, such as a patient's, are never both in
         training and in validation. For files, both are names of columns.
         """
-        self._forget()
         if (stream := stream_of(X, self._columns(), y, sample_weight, groups)) is not None:
             self._fit_stream(stream, True, self._targets)
             return self
         check_targets_given(y, self)
+        self._forget()
         sets = self._sets(X, reset=True)
         known, given, codes = classes_of(y)
         check_consistent_length(sets, codes)

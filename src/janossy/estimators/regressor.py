@@ -120,11 +120,11 @@ class SetRegressor(RegressorMixin, SetEstimator):
         training and in validation. For files, both are names of columns.
         """
         self._check_loss()
-        self._forget()
         if (stream := stream_of(X, self._columns(), y, sample_weight, groups)) is not None:
             self._fit_stream(stream, False, partial(self._targets, stream))
             return self
         check_targets_given(y, self)
+        self._forget()
         sets = self._sets(X, reset=True)
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", estimator=self)
         check_consistent_length(sets, y)

@@ -276,6 +276,7 @@ class SetEstimator(TransformerMixin, FitSettings):
             raise ValueError(f"{owner} expects two sets or more; got {len(stream)} sample(s). Give it more.")
         several = classes and not isinstance(stream.y, str) and len(set(stream.y)) > 1
         limits, tried = self._limits(), self._candidates(several)
+        self._forget()
         random_state, checkpoint = self.random_state, self.checkpoint
         seed = None if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
         request = FitRequest(

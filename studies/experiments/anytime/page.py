@@ -33,6 +33,9 @@ TUNED_ON = (
 )
 """Tables by whose training parts the search's rules were chosen, by cross-validation; the others confirm them."""
 
+SEEN = 0.0005
+"""The least difference that is not 0 in the table."""
+
 LEVEL = 2.0
 """Standard errors of the mean difference within which two models are level."""
 
@@ -110,12 +113,17 @@ def difference(ours: Cells, theirs: Cells) -> tuple[float, float]:
     return float(better.mean()), float(better.std(ddof=1) / len(better) ** 0.5)
 
 
+def is_level(better: float, error: float) -> bool:
+    """Returns True if a difference is within its standard errors, or is not seen in the digits of the table."""
+    return abs(better) <= LEVEL * error or abs(better) < SEEN
+
+
 def summary(pairs: Pairs) -> str:
     """Counts where ours is ahead, level and behind, and ranks it among the three kinds of learners."""
     ahead, behind = [], []
     for data, (ours, theirs) in pairs.items():
         better, error = difference(ours, theirs)
-        if abs(better) > LEVEL * error:
+        if not is_level(better, error):
             (ahead if better > 0 else behind).append(data)
     num_level = len(pairs) - len(ahead) - len(behind)
     names = f" ({', '.join(behind)})" if behind else ""
@@ -207,7 +215,7 @@ def _beside(ours: Cells, theirs: Cells) -> str:
 
 def _sign(better: float, error: float) -> str:
     """Returns ▲ if ours is ahead, ▼ if it is behind, and nothing if both are level."""
-    return "" if abs(better) <= LEVEL * error else "▲ " if better > 0 else "▼ "
+    return "" if is_level(better, error) else "▲ " if better > 0 else "▼ "
 
 
 def _scores(ours: Cells, theirs: Cells) -> list[float]:

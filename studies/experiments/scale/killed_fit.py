@@ -24,7 +24,7 @@ from janossy.tables import SetStream
 from studies.experiments.record import about_here
 from studies.experiments.scale.table import write_table
 
-RESULTS = Path(__file__).parent.parent.parent / "docs" / "results" / "scale"
+RESULTS = Path(__file__).parents[3] / "docs" / "results" / "scale"
 COMMAND = "python -m studies.experiments.scale.killed_fit"
 NETWORK = {"strategy": "gru", "width": 16, "dropout": 0.1}
 SETTINGS = {"max_epochs": 15, "batch_size": 32, "random_state": 0, "time_budget": None}
