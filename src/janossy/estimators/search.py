@@ -206,14 +206,18 @@ class Search:
                 self.trainer.fit(contender, self.deadline, len(self.splits))
         networks = [contender for contender in contenders if not contender.candidate.classical]
         trained_before = [len(contender.runs) for contender in networks]
-        for split in range(1, len(self.splits)):
+        self._train_networks(networks, len(self.splits))
+        for contender, num in zip(networks, trained_before, strict=True):
+            if len(contender.runs) > num:
+                self.trainer.judge_anew(contender)
+
+    def _train_networks(self, networks: Sequence[Contender], num_splits: int) -> None:
+        """Trains networks on the first splits, split by split, where there is time for a whole training."""
+        for split in range(1, num_splits):
             for contender in networks:
                 has_time = contender.seconds <= self.deadline - now()
                 if len(contender.runs) == split and has_time and not self.trainer.has_ended:
                     self.trainer.train(contender, split, contender.planned, self.deadline)
-        for contender, num in zip(networks, trained_before, strict=True):
-            if len(contender.runs) > num:
-                self.trainer.judge_anew(contender)
 
     def _spare_splits(self) -> None:
         """Trains the contenders of the average on spare splits, on as many as there is time for.
@@ -227,13 +231,11 @@ class Search:
         for contender in sorted(others, key=lambda each: each.losses[-1])[: MAX_AVERAGED - len(used)]:
             if self._num_affordable([*used, contender]) == len(self.trainer.splits):
                 used.append(contender)
+        networks = [contender for contender in used if not contender.candidate.classical]
         num = self._num_affordable(used)
-        for split in range(1, num):
-            for contender in used:
-                if not contender.candidate.classical and len(contender.runs) == split and not self.trainer.has_ended:
-                    self.trainer.train(contender, split, contender.planned, self.deadline)
+        self._train_networks(networks, num)
         used = [contender for contender in used if not contender.note]  # a note tells that training diverged
-        num = min([num, *(len(contender.runs) for contender in used if not contender.candidate.classical)])
+        num = min([num, *(len(contender.runs) for contender in networks if not contender.note)])
         for contender in used:
             if contender.candidate.classical and num > 1 and not self.trainer.has_ended:
                 self.trainer.fit(contender, self.deadline, num)

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from janossy.functions.checks import check_dtype, check_rows, check_widths
 from janossy.functions.meaning import StatesItsMeaning
-from janossy.functions.shown import arguments_shown
 from janossy.functions.structure import ACTIVATIONS
 from janossy.functions.tuple_function import TupleFunction
 from janossy.functions.weights import draw_anew
@@ -114,9 +113,6 @@ class FeaturedMLP(TupleFunction, StatesItsMeaning):
             "out_features": None if self.output is None else self.output.out_features,
             "activation": self.activation,
         }
-
-    def extra_repr(self) -> str:
-        return arguments_shown(self)
 
 
 def _layers(in_features: int, widths: Sequence[int]) -> nn.ModuleList:

@@ -2,6 +2,8 @@
 
 from torch import nn
 
+from janossy.functions.shown import arguments_shown
+
 
 class TupleFunction(nn.Module):
     """A function of rows of k elements. If k is not given, it is taken from the orderings that f is pooled over.
@@ -21,3 +23,6 @@ class TupleFunction(nn.Module):
     def build(self, k: int) -> None:
         """Makes the weights for rows of k elements."""
         raise NotImplementedError
+
+    def extra_repr(self) -> str:
+        return arguments_shown(self) if self.k is not None else "k is not set"

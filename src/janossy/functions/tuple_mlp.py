@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from janossy.functions.checks import check_dropout, check_dtype, check_elements, check_rows, check_widths
 from janossy.functions.meaning import StatesItsMeaning
-from janossy.functions.shown import arguments_shown
 from janossy.functions.structure import ACTIVATIONS, Additive, hooked, overridden, project
 from janossy.functions.tuple_function import TupleFunction
 
@@ -149,6 +148,3 @@ class TupleMLP(TupleFunction, StatesItsMeaning):
             "dropout": self.dropout,
             "norm": self.norm,
         }
-
-    def extra_repr(self) -> str:
-        return arguments_shown(self) if self.k is not None else "k is not set"

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from janossy.functions.checks import check_dtype, check_elements, check_rows, check_widths
-from janossy.functions.shown import arguments_shown
 from janossy.functions.structure import Product, draws_or_mixes_rows, has_hooks, hooked, overridden
 from janossy.functions.tuple_function import TupleFunction
 from janossy.functions.weights import draw_anew
@@ -146,9 +145,6 @@ class TupleProduct(TupleFunction):
             "out_features": None if self.output is None else self.output.out_features,
             "g": None if all(type(network) is _AboutOne for network in self.g) else list(self.g),
         }
-
-    def extra_repr(self) -> str:
-        return arguments_shown(self) if self.k is not None else "k is not set"
 
 
 class _AboutOne(nn.Linear):

