@@ -65,7 +65,7 @@ PLANS = {
         num_tuning_seeds=1,
         num_seeds=10,
         slow=(),
-        models=("SAGE mean", "GCN", "GAT", "mean, Janossy GRU"),
+        models=("SAGE mean", "GCN", "GAT", "Janossy singles", "mean, Janossy GRU"),
         learning_rates=(0.001, 0.003),
     ),
     "ppi-seconds": Plan(

@@ -9,6 +9,7 @@ import numpy as np
 
 from janossy.kernels.cpu.compiled import Kernel, kernel_maker
 from janossy.kernels.cpu.vector import (
+    FLUSH,
     HALF,
     add_to_float64,
     inlined,
@@ -18,9 +19,6 @@ from janossy.kernels.cpu.vector import (
     store_first,
     store_first_float64,
 )
-
-FLUSH = 128
-"""Elements summed in the working precision before their sums are added in float64."""
 
 
 def means_by_place(

@@ -23,13 +23,10 @@ from janossy.kernels.cpu.harmonics import (
     take_lanes,
 )
 from janossy.kernels.cpu.series_means import extents, rounding
-from janossy.kernels.cpu.vector import inlined, load, store
+from janossy.kernels.cpu.vector import FLUSH, inlined, load, store
 from janossy.kernels.expansions import EXPANSIONS, TRIG, margins, num_harmonics, rounded_up
 from janossy.kernels.limits import LANES
 from janossy.kernels.series_choice import MAX_STATES
-
-FLUSH = 128
-"""Elements summed in the working precision before their sums are added in float64."""
 
 HARMONIC_COST = 12.0
 """The cost of one harmonic of one element and unit, in activations."""

@@ -387,6 +387,9 @@ def all_within(typing, x, bound):
 HALF = LANES["float64"]
 """Numbers in a vector of float64: half of those of float32."""
 
+FLUSH = 128
+"""Elements summed in the working precision before their sums are added in float64."""
+
 CARRY = 32
 """Terms that are added in the working precision before they are carried to float64."""
 
