@@ -592,6 +592,33 @@ def test_an_average_on_fewer_splits_is_taken_if_it_is_better_beyond_chance(more,
     assert num_splits == num_expected and sum(counts.values()) > 0
 
 
+def test_sets_that_are_easy_by_chance_do_not_choose_the_average():
+    """All contenders are sure and right in the first split. One is a little surer, and has no other split."""
+    tried = search(Limits(), 3)
+    truth = torch.nn.functional.one_hot(tried.trainer.targets).float()
+    sizes = [len(validation) for _, validation in tried.trainer.splits]
+    untrained = Trained([], Epoch(0, 0, inf, inf), Ending.AS_PLANNED, 0.0)
+    wrong = ((torch.arange(len(truth)) >= sizes[0]) & (torch.arange(len(truth)) % 3 == 0)).float()[:, None]
+    sure = 12 * (2 * (truth * (1 - wrong) + (1 - truth) * wrong) - 1)
+    parts = [each.split(sizes) for each in (sure, 1.1 * sure)]
+    runs = [[Run(None, None, untrained, None, part) for part in each] for each in parts]
+    both = [Contender(0, MORE[0], runs[0]), Contender(1, MORE[1], runs[1][:1])]
+    counts, num_splits = best_average(both, tried.trainer.losses)
+    assert num_splits == 3 and counts == {both[0]: 1}
+
+
+@pytest.mark.parametrize("seconds", [1.0, 1e9])
+def test_time_that_is_left_is_for_other_splits_of_the_next_best(monkeypatch, seconds):
+    """Only the best is in the average. The others are trained on all splits if there is time."""
+    monkeypatch.setattr(Contender, "seconds", property(lambda contender: seconds))
+    monkeypatch.setattr(
+        module, "counts_in_average", lambda contenders, *_: {each: int(each.index == 0) for each in contenders}
+    )
+    tried = search(Limits(seconds=1000, max_epochs=1), 3)
+    tried.run(MORE[:3])
+    assert [len(contender.runs) for contender in tried.contenders] == [3 if seconds == 1 else 1] * 3
+
+
 def test_what_early_stopping_hides_is_the_loss_at_the_epoch_that_is_best_for_the_others():
     def run(*losses):
         history = [{"valid_loss": loss} for loss in losses]

@@ -25,18 +25,21 @@ def best_average(contenders: Sequence[Contender], losses: Losses) -> tuple[dict[
 
     Averages of contenders that were trained on more splits come first, because all sets then choose and calibrate them.
     An average on fewer splits is taken if it is better on the first split by more than two standard errors of the
-    difference.
+    difference. The deviation of this error is that of the losses of the other average on all of its splits, if it is
+    larger: the sets of the first split may all be easy by chance.
     """
     found = []
     for num in sorted({len(contender.runs) for contender in contenders}):
         counts = counts_in_average([each for each in contenders if len(each.runs) >= num], num, losses)
-        mean = sum(count * contender.predicted(1) for contender, count in counts.items()) / sum(counts.values())
+        mean = sum(count * contender.predicted(num) for contender, count in counts.items()) / sum(counts.values())
         found.append((counts, num, losses(torch.as_tensor(mean))))
-    best = min((of_average for _, _, of_average in found), key=lambda each: float(each.sum()))
+    num_first = min(len(of_average) for _, _, of_average in found)
+    best = min((of_average[:num_first] for _, _, of_average in found), key=lambda each: float(each.sum()))
 
     def is_as_good(of_average: Tensor) -> bool:
-        difference = of_average - best
-        return bool(difference.mean() <= BEYOND_CHANCE * difference.std(correction=0) / len(difference) ** 0.5)
+        difference = of_average[:num_first] - best
+        deviation = max(difference.std(correction=0), of_average.std(correction=0))
+        return bool(difference.mean() <= BEYOND_CHANCE * deviation / num_first**0.5)
 
     return next((counts, num) for counts, num, of_average in reversed(found) if is_as_good(of_average))
 

@@ -23,6 +23,12 @@ class Checkpoint:
     def __init__(self, folder: Path, metadata: dict[str, Any], processes: Processes) -> None:
         self.folder, self.metadata, self.processes = folder, metadata, processes
 
+    def of_repetition(self, number: int) -> "Checkpoint":
+        """Returns the checkpoint of a repetition of the fit, in a folder of its own: this one for the first, 0."""
+        if number == 0:
+            return self
+        return Checkpoint(self.folder / f"repetition-{number}", self.metadata, self.processes)
+
     def read(self, stage: str) -> dict[str, Any] | None:
         """Returns the state of a stage, or None if none was written. All processes call this, and get the same.
 

@@ -90,8 +90,10 @@ class Search:
                 self._other_splits()
                 if self.trainer.has_ended or not (waiting or self.was_short):
                     break
-            if self.trainer.num_spare and self.trainer.trained and len(candidates) > 1:
-                self._spare_splits()
+            if self.trainer.trained and len(candidates) > 1:
+                self._next_best()
+                if self.trainer.num_spare:
+                    self._spare_splits()
             for contender, _ in waiting:
                 contender.note = "not tried: the time was for those that are promising"
             for contender in self.contenders:
@@ -138,7 +140,7 @@ class Search:
             num_tried += 1
             self.trainer.train_further(contender, part, share)
             needed = (len(self.splits) - 1) * contender.seconds if contender.runs else inf
-            if needed <= CHEAP * (self.deadline - now()) and contender in self._promising():
+            if needed <= CHEAP * (self.deadline - now()) and contender in self._best():
                 self._train_other_splits([contender])
         left_over = [each for each in waiting if not each[0].is_over and not each[0].note]
         if left_over and not self.trainer.trained and not self.trainer.has_ended:  # each share was too short for a step
@@ -162,10 +164,17 @@ class Search:
         return has_trained
 
     def _promising(self) -> list[Contender]:
+        """Returns the best contenders for which further rounds may help."""
+        return self._best([contender for contender in self.trainer.trained if not contender.is_over])
+
+    def _best(self, among: Sequence[Contender] | None = None) -> list[Contender]:
         """Returns the contenders that may become the best or nearly so, the most promising first, but at least two.
 
         Nearly means within the standard error of the difference of losses. Contenders are compared with the best one on
         the most splits, over the splits that both have.
+
+        Args:
+            among: the contenders that may be returned; None for all that are trained.
         """
         trained = self.trainer.trained
         if not trained:
@@ -186,7 +195,7 @@ class Search:
         for contender in sorted(trained, key=lambda each: behind[each][0] - each.gain_hoped_for):
             mean, error = behind[contender]
             matters = mean - contender.gain_hoped_for <= least + error
-            if not contender.is_over and (matters or len(found) < SURELY):
+            if (among is None or contender in among) and (matters or len(found) < SURELY):
                 found.append(contender)
         return found
 
@@ -196,6 +205,17 @@ class Search:
             counts = counts_in_average(self.trainer.trained, 1, self.trainer.losses)
             used = [contender for contender in counts if counts[contender]]
             self._train_other_splits(sorted(used, key=lambda contender: -counts[contender]))
+
+    def _next_best(self) -> None:
+        """Trains contenders on the other splits in time that is left: the best on the first split, up to six.
+
+        A few sets, which one split holds out, may all be easy. They then tell nothing about candidates.
+        """
+        best = sorted(self.trainer.trained, key=lambda each: float(self.trainer.losses(each.predicted(1)).mean()))
+        for contender in best[:MAX_AVERAGED]:
+            missing = len(self.splits) - len(contender.runs)
+            if missing and not contender.note and missing * contender.seconds <= self.deadline - now():
+                self._train_other_splits([contender])
 
     def _train_other_splits(self, contenders: Sequence[Contender]) -> None:
         for contender in contenders:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from hashlib import sha256
 from numbers import Integral
 from pathlib import Path
@@ -26,14 +25,14 @@ from janossy.estimators.ensemble import Ensemble, Outcome, check_outputs_finite
 from janossy.estimators.fit_settings import FitSettings
 from janossy.estimators.importance import ElementImportance, leave_one_out
 from janossy.estimators.inputs import stream_of
-from janossy.estimators.interrupts import Interrupts
+from janossy.estimators.interrupts import Interrupts, now
 from janossy.estimators.networks import draws, explained, pooled_by
 from janossy.estimators.out_of_fold import Fold
 from janossy.estimators.predictor import Predictor
 from janossy.estimators.processes import Processes
-from janossy.estimators.search import Search
+from janossy.estimators.repetitions import MOST, repeated
 from janossy.estimators.size_extrapolation import largest_size
-from janossy.estimators.splits import splits
+from janossy.estimators.splits import FEW_SETS, splits
 from janossy.estimators.streams.fitting import FitRequest, StreamFit, StreamTargets, fit_stream
 from janossy.estimators.streams.scan import Scan
 from janossy.estimators.tasks import Classification, Task
@@ -186,23 +185,32 @@ class SetEstimator(TransformerMixin, FitSettings):
         prepared, checkpoint = self._prepared(tried, examples, groups)
         seed = prepared["seed"]
         examples = examples.to(self.device)
+        layouts = replace(self.encoder_.element_layout, largest_size=largest), self.encoder_.context_layout
+        began = now()
+        is_repeated = len(tried) > 1 and self.validation is None and len(examples) <= FEW_SETS
         with _seeded(seed, self.device), Interrupts() as interrupts:
-            trainer = Trainer(
-                examples,
-                splits(targets, self.validation, np.random.default_rng(seed), groups),
-                task,
-                (replace(self.encoder_.element_layout, largest_size=largest), self.encoder_.context_layout),
-                limits,
-                num_permutations=self.num_permutations,
-                seed=seed,
-                tell=partial(self._tell, interrupts),
-                groups=groups,
-                interrupts=interrupts,
-                checkpoint=checkpoint,
-                threads=Threads(self.num_threads, prepared["threads"]),
-            )
-            self.num_threads_ = trainer.num_threads
-            found = self._found(interrupts, lambda: Search(trainer).run(tried))
+
+            def trainer_of(repetition: int) -> Trainer:
+                own = int(np.random.SeedSequence([seed, repetition]).generate_state(1)[0]) if repetition else seed
+                trainer = Trainer(
+                    examples,
+                    splits(targets, self.validation, np.random.default_rng(own), groups),
+                    task,
+                    layouts,
+                    limits,
+                    num_permutations=self.num_permutations,
+                    seed=own,
+                    tell=lambda progress: self._tell(interrupts, replace(progress, repetition=repetition)),
+                    groups=groups,
+                    interrupts=interrupts,
+                    checkpoint=checkpoint and checkpoint.of_repetition(repetition),
+                    threads=Threads(self.num_threads, prepared["threads"]),
+                    began=began,
+                )
+                self.num_threads_ = trainer.num_threads
+                return trainer
+
+            found = self._found(interrupts, lambda: repeated(trainer_of, tried, MOST if is_repeated else 1))
             self.trials_ = found.trials
             self.ensemble_ = Ensemble(found.networks, found.weights, task)
             self._calibrate(found.folds, examples)

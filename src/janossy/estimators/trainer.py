@@ -39,6 +39,7 @@ class Trainer:
         num_permutations: the number of orders that predictions average over.
         tell: called after every epoch and trial.
         groups: the group of each set, (B,); None without groups.
+        began: the time at which the limits' seconds began; None for now.
     """
 
     def __init__(
@@ -56,11 +57,12 @@ class Trainer:
         interrupts: Interrupts | None = None,
         checkpoint: Checkpoint | None = None,
         threads: Threads | None = None,
+        began: float | None = None,
     ) -> None:
         self.examples, self.task, self.layouts, self.limits = examples, task, layouts, limits
         self.splits, self.num_spare = splits
         self.num_permutations, self.seed, self.tell, self.checkpoint = num_permutations, seed, tell, checkpoint
-        self.began = now()
+        self.began = now() if began is None else began
         self.deadline = self.began + limits.seconds
         validation = torch.cat([validation for _, validation in self.splits])
         self.targets, self.weights = examples.targets[validation], examples.weights[validation]

@@ -58,7 +58,8 @@ class Trial:
 class Progress:
     """The progress of a search after an epoch of one network; with ``trial``, after the last epoch of a candidate.
 
-    ``seconds`` have passed since the search began. ``seconds_left`` remain until it ends at the latest.
+    ``seconds`` have passed since the first search began. ``seconds_left`` remain until the last one ends at the latest.
+    ``repetition`` is 0 in the first search.
     """
 
     candidate: str
@@ -69,9 +70,15 @@ class Progress:
     seconds: float
     seconds_left: float
     trial: Trial | None = None
+    repetition: int = 0
+
+    @property
+    def round(self) -> str:
+        """The round of the search as text, with the number of the search if it is not the first."""
+        return f"search {self.repetition + 1}, " * bool(self.repetition) + f"round {self.rung + 1}"
 
     def __str__(self) -> str:
-        where = f"{self.seconds:6.1f} s, round {self.rung + 1}, {self.candidate}"
+        where = f"{self.seconds:6.1f} s, {self.round}, {self.candidate}"
         if self.trial is not None:
             end = f"loss {self.trial.loss:.4f}, score {self.trial.score:.4f}"
             return f"{where}: {end}, {self.trial.note}" if self.trial.note else f"{where}: {end}"

@@ -112,7 +112,7 @@ class FitDisplay:
             self._first_epoch(progress)
         self.last, self.left = progress.seconds, progress.seconds_left
         of = f", network {progress.network + 1} of {progress.num_networks}" if progress.num_networks > 1 else ""
-        where = f"round {progress.rung + 1}: {progress.candidate}{of}"
+        where = f"{progress.round}: {progress.candidate}{of}"
         epoch = progress.epoch
         total = progress.seconds + progress.seconds_left
         self.bars.update(
@@ -151,7 +151,7 @@ class FitDisplay:
         notes = ["best so far"] * is_best + [trial.note] * bool(trial.note)
         say(
             self.console,
-            f"{duration(progress.seconds):>9}{until}  round {progress.rung + 1}  loss {trial.loss:.4f}  "
+            f"{duration(progress.seconds):>9}{until}  {progress.round}  loss {trial.loss:.4f}  "
             f"{self.score} {shown(trial.score):>7}  {', '.join([progress.candidate, *notes])}",
         )
 

@@ -1,0 +1,123 @@
+from math import inf
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from janossy.estimators import SetClassifier
+from janossy.estimators import repetitions as module
+from janossy.estimators.interrupts import Interrupts, time_by
+from janossy.estimators.out_of_fold import Fold
+from janossy.estimators.repetitions import MOST, repeated
+from janossy.estimators.search import SearchResult
+from janossy.estimators.trials import NothingTrained, Trial
+from tests.estimators.sets import bags
+
+TWO = [{"strategy": "k1", "width": 2}, "linear"]
+
+
+class Searches:
+    """In place of searches: each takes its seconds of a clock, and then gives a result or raises an error."""
+
+    def __init__(self, monkeypatch, ends, deadline=inf):
+        self.time, self.ends, self.deadline, self.interrupts = 0.0, ends, deadline, Interrupts()
+        monkeypatch.setattr(module, "Search", lambda trainer: SimpleNamespace(run=trainer.search))
+
+    def trainer_of(self, repetition):
+        seconds, end = self.ends[repetition]
+
+        def search(candidates):
+            self.time += seconds
+            self.interrupts.came = end is KeyboardInterrupt
+            if isinstance(end, type) and issubclass(end, (NothingTrained, FloatingPointError)):
+                raise end("nothing")
+            weight = float(repetition == 1)
+            trials = [
+                Trial("k1", {}, 0, 1, 2.0, 0.5, 0.9, 1 - weight),
+                Trial("linear", {}, 0, 1, 3.0, 0.4, 0.8, weight) if weight else Trial("linear", {}, 0, 0, 0, inf, -inf),
+            ]
+            fold = Fold([], [], torch.tensor([repetition]), [])
+            return SearchResult([nn.Linear(1, repetition + 1)] * 2, [0.25, 0.75], trials, [fold])
+
+        has_ended = self.interrupts.came or self.time > self.deadline
+        return SimpleNamespace(search=search, deadline=self.deadline, has_ended=has_ended, interrupts=self.interrupts)
+
+    def run(self):
+        with time_by(lambda: self.time):
+            return repeated(self.trainer_of, [], len(self.ends))
+
+
+def numbers(found):
+    """Returns the numbers of the repetitions whose networks are averaged."""
+    return [network.out_features - 1 for network in found.networks[::2]]
+
+
+def test_the_average_is_that_of_all_searches(monkeypatch):
+    found = Searches(monkeypatch, [(1, None)] * 3).run()
+    assert numbers(found) == [0, 1, 2]
+    assert found.weights == pytest.approx([1 / 12, 1 / 4] * 3)
+    assert [fold.sets.item() for fold in found.folds] == [0]
+    assert [trial.weight for trial in found.trials] == pytest.approx([2 / 3, 1 / 3])
+    assert [(trial.seconds, trial.loss) for trial in found.trials] == [(6.0, 0.5), (3.0, 0.4)]
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        ([(10, None), (10, None), (10, None)], [0, 1, 2]),
+        ([(10, None), (21, None), (10, None)], [0, 1]),  # the second took more than 0.8 of what is left
+        ([(40, None), (1, None), (1, None)], [0]),
+        ([(5, None), (60, None), (1, None)], [0, 1]),  # the second ended with the time
+        ([(1, None), (1, KeyboardInterrupt), (1, None)], [0]),
+        ([(1, KeyboardInterrupt), (1, None), (1, None)], [0]),
+        ([(1, None), (1, NothingTrained), (1, None)], [0, 2]),
+        ([(1, None), (1, FloatingPointError), (1, None)], [0, 2]),
+    ],
+)
+def test_searches_are_repeated_if_there_is_time(monkeypatch, ends, expected):
+    assert numbers(Searches(monkeypatch, ends, deadline=50.0).run()) == expected
+
+
+@pytest.mark.parametrize("error", [NothingTrained, FloatingPointError])
+def test_the_first_search_fails_as_without_repetitions(monkeypatch, error):
+    with pytest.raises(error):
+        Searches(monkeypatch, [(1, error), (1, None)]).run()
+
+
+def test_few_sets_are_searched_again_with_other_folds():
+    sets, labels = bags(40)
+    model = SetClassifier(TWO, max_epochs=1, random_state=0).fit(sets, labels)
+    again = SetClassifier(TWO, max_epochs=1, random_state=0).fit(sets, labels)
+    assert sum(model.ensemble_.weights) == pytest.approx(1) == sum(trial.weight for trial in model.trials_)
+    assert len(model.ensemble_.networks) >= 5 * MOST
+    assert sorted(number for fold in model.folds_ for number in fold.sets.tolist()) == list(range(40))
+    assert np.array_equal(model.predict_proba(sets), again.predict_proba(sets))
+
+
+@pytest.mark.parametrize("settings", [{"strategy": "k1"}, {"validation": 5}, {"validation": 0.2}])
+def test_a_strategy_alone_and_splits_that_are_asked_for_are_not_repeated(settings):
+    sets, labels = bags(40)
+    model = SetClassifier(**{"strategy": TWO} | settings, max_epochs=1, random_state=0).fit(sets, labels)
+    num = {"k1": 5, 5: 10, 0.2: 2}[settings.get("validation", "k1")]
+    assert len(model.ensemble_.networks) <= num
+
+
+def test_a_checkpoint_holds_each_repetition(tmp_path):
+    sets, labels = bags(40)
+    models = [
+        SetClassifier(TWO, max_epochs=1, random_state=0, checkpoint=checkpoint).fit(sets, labels)
+        for checkpoint in (None, tmp_path, tmp_path)
+    ]
+    assert sorted(folder.name for folder in tmp_path.glob("repetition-*")) == ["repetition-1", "repetition-2"]
+    expected, *others = (model.predict_proba(sets) for model in models)
+    assert all(np.array_equal(expected, other) for other in others)
+
+
+def test_progress_names_the_search():
+    reports = []
+    sets, labels = bags(40)
+    SetClassifier(TWO, max_epochs=1, random_state=0, progress=reports.append).fit(sets, labels)
+    assert {progress.repetition for progress in reports} == {0, 1, 2}
+    assert all(("search 3, round 1" in str(progress)) == (progress.repetition == 2) for progress in reports)
