@@ -4,6 +4,7 @@ The test and the quantiles are scipy's. autorank and scikit-posthocs would add s
 baycomp, for the one remaining formula.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
@@ -43,7 +44,7 @@ def ranks(summaries: Sequence[Result]) -> Ranks | None:
 
     Returns None for fewer than two such data sets, or three models.
     """
-    compared, chosen = _block(summaries)
+    compared, chosen = largest_comparison(summaries)
     if not compared:
         return None
     scores = np.array([_means(summary, compared) for summary in chosen])
@@ -80,25 +81,35 @@ def groups(ranked: Sequence[float], difference: float) -> list[tuple[int, int]]:
     return found
 
 
-def _block(summaries: Sequence[Result]) -> tuple[list[str], list[Result]]:
-    """Returns the models and data sets of the largest comparison; empty if there are too few."""
+def largest_comparison(summaries: Sequence[Result]) -> tuple[list[str], list[Result]]:
+    """Returns the models and data sets of the largest comparison; empty if there are too few.
+
+    The best models share some folds, and are all the models that have these. So they are an intersection of the sets
+    of models that have a fold. There are few such intersections, as most models were run on the same folds.
+    """
     folds = {model: [folds_of(summary, model) for summary in summaries] for model in MODELS}
     models = [model for model in MODELS if any(folds[model])]
-    columns = [(i, fold) for i in range(len(summaries)) for fold in set().union(*(folds[m][i] for m in models))]
-    shared = np.ones((1, len(columns)), dtype=bool)
-    for model in models:  # row s counts the folds shared by all models whose bits are 1 in s
-        has = np.array([fold in folds[model][i] for i, fold in columns])
-        shared = np.concatenate((shared, shared & has))
-    of_data = [shared[:, [i == j for j, _ in columns]].sum(1) for i in range(len(summaries))]
-    num_models = np.bitwise_count(np.arange(len(shared)))
-    enough = (num_models >= 3) & (np.sign(of_data).sum(0) >= 2)
-    fits = np.where(enough, num_models * np.sum(of_data, axis=0), 0)
-    best = int(fits.argmax())
-    if not fits[best]:
+    columns = Counter[tuple[int, int]]()  # data set and models, as bits, of each fold
+    for i in range(len(summaries)):
+        for fold in set().union(*(folds[model][i] for model in models)):
+            columns[i, sum(1 << bit for bit, model in enumerate(models) if fold in folds[model][i])] += 1
+    shared: set[int] = set()
+    for _, has in columns:
+        shared |= {has, *(has & other for other in shared)}
+    best, most = 0, 0
+    for some in sorted(shared):
+        of_data: Counter[int] = Counter()
+        for (i, has), num in columns.items():
+            if some & has == some:
+                of_data[i] += num
+        fits = some.bit_count() * of_data.total()
+        if some.bit_count() >= 3 and len(of_data) >= 2 and fits > most:
+            best, most, in_best = some, fits, set(of_data)
+    if not most:
         return [], []
     return (
         [model for bit, model in enumerate(models) if best >> bit & 1],
-        [summary for summary, num in zip(summaries, of_data, strict=True) if num[best]],
+        [summary for i, summary in enumerate(summaries) if i in in_best],
     )
 
 

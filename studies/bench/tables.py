@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, nan, sqrt
-from statistics import fmean, median_high, stdev
+from statistics import fmean, stdev
 
+from studies.bench.folds import NUM_FOLDS
 from studies.bench.names import AUTO, OURS, SINGLE
 from studies.bench.scores import SMALLER
 from studies.runs.results import Result
@@ -19,12 +20,16 @@ class Mean:
     spread: float | None = None
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> "Mean":
-        """Returns the mean of these numbers, or NaN for none."""
+    def of(cls, values: Sequence[float], shared: float = 0.0) -> "Mean":
+        """Returns the mean of these numbers, or NaN for none.
+
+        ``shared``: the ratio of test sets to training sets if folds are splits of the same sets. The error is then the
+        corrected one of Nadeau and Bengio (Inference for the Generalization Error, Machine Learning 52, 2003).
+        """
         if len(values) < 2:
             return cls(values[0] if values else nan)
         spread = stdev(values)
-        return cls(fmean(values), spread / sqrt(len(values)), spread)
+        return cls(fmean(values), spread * sqrt(1 / len(values) + shared), spread)
 
     def __str__(self) -> str:
         if not isfinite(self.mean):
@@ -57,6 +62,8 @@ class Comparison:
     """The comparison on a data set: our best model with the best peer, and "auto" with our best strategy.
 
     Parts that were not run are None. Differences are paired over shared folds, and above zero if the first is better.
+    ``ahead``: models that were run on too few folds to be the best, but are better there than ``ours``, with their
+    advantage and the number of folds.
     """
 
     name: str
@@ -67,6 +74,7 @@ class Comparison:
     single: str | None
     auto: Mean | None
     num_folds: int
+    ahead: list[tuple[str, float, int]]
 
     @property
     def verdict(self) -> str:
@@ -78,6 +86,11 @@ class Comparison:
         if self.auto.error is None:
             return "below it, by one fold"
         return "within two standard errors" if self.auto.mean >= -2 * self.auto.error else "below it"
+
+    @property
+    def ahead_in_words(self) -> str:
+        """The models of ``ahead`` in words."""
+        return "; ".join(f"{model} +{number(by)}, {num} fold{'s' * (num > 1)}" for model, by, num in self.ahead) or "–"
 
 
 def number(value: float) -> str:
@@ -105,10 +118,15 @@ def sign(summary: Result) -> int:
     return -1 if summary["data_set"]["scores"][0] in SMALLER else 1
 
 
+def shared_sets(summary: Result) -> float:
+    """Returns the ratio of test sets to training sets in cross-validation, or 0 if folds have new sets or are seeds."""
+    return 1 / (NUM_FOLDS - 1) if summary["data_set"]["num_folds"] >= NUM_FOLDS else 0.0
+
+
 def rows(summary: Result) -> list[Row]:
     """Returns one row per model that was run, in display order."""
-    means = {model: Mean.of([*folds_of(summary, model).values()]) for model in summary["models"]}
-    compared = {model: sign(summary) * means[model].mean for model in with_enough_folds(summary, [*means])}
+    means = means_on_shared_folds(summary, [*summary["models"]])
+    shared = shared_sets(summary)
     found = []
     for model, of_model in summary["models"].items():
         if not of_model["folds"]:
@@ -123,7 +141,7 @@ def rows(summary: Result) -> list[Row]:
                 model,
                 model in OURS,
                 {
-                    score: Mean.of([*folds_of(summary, model, score).values()])
+                    score: Mean.of([*folds_of(summary, model, score).values()], shared)
                     for score in summary["data_set"]["scores"]
                 },
                 f"{fmean(of_model['num_parameters']):,.0f}",
@@ -131,7 +149,7 @@ def rows(summary: Result) -> list[Row]:
                 f"{fmean(of_model['fit_seconds']):.1f}",
                 f"{Mean.of(milliseconds).mean:.3g}",
                 len(of_model["folds"]),
-                compared.get(model) == max(compared.values(), default=nan),
+                means.get(model) == max(means.values(), default=nan),
             )
         )
     return found
@@ -154,26 +172,41 @@ def comparison(summary: Result) -> Comparison | None:
         single,
         auto,
         len(folds_of(summary, AUTO)),
+        ahead_on_few_folds(summary, ours),
     )
 
 
 def best(summary: Result, models: Sequence[str]) -> str | None:
-    """Returns the model with the best mean over the folds shared by the models of ``with_enough_folds``."""
-    found = with_enough_folds(summary, models)
-    both = set.intersection(*map(set, found.values())) if found else set()
-    means = {model: fmean(folds[fold] for fold in both) for model, folds in found.items() if both}
-    return max(means, key=lambda model: sign(summary) * means[model], default=None)
+    """Returns the model with the best of ``means_on_shared_folds``."""
+    means = means_on_shared_folds(summary, models)
+    return max(means, key=means.__getitem__, default=None)
 
 
-def with_enough_folds(summary: Result, models: Sequence[str]) -> dict[str, dict[int, float]]:
-    """Returns the scores of models with at least as many folds as half of the models have."""
-    found = {model: folds for model in models if (folds := folds_of(summary, model))}
-    enough = median_high(map(len, found.values())) if found else 0
-    return {model: folds for model, folds in found.items() if len(folds) >= enough}
+def means_on_shared_folds(summary: Result, models: Sequence[str]) -> dict[str, float]:
+    """Returns the mean of each model that has more than half as many folds as the one with the most.
+
+    All are means over the folds that these models share, signed so that larger is better.
+    """
+    folds = {model: of_model for model in models if (of_model := folds_of(summary, model))}
+    most = max(map(len, folds.values()), default=0)
+    folds = {model: of_model for model, of_model in folds.items() if 2 * len(of_model) > most}
+    shared = set.intersection(*map(set, folds.values())) if folds else set()
+    if not shared:
+        return {}
+    return {model: sign(summary) * fmean(of_model[fold] for fold in shared) for model, of_model in folds.items()}
+
+
+def ahead_on_few_folds(summary: Result, ours: str) -> list[tuple[str, float, int]]:
+    """Returns ``Comparison.ahead``: models, with their advantage over ours and the number of shared folds."""
+    groups = ([model for model in summary["models"] if (model in OURS) == of_ours] for of_ours in (True, False))
+    few = {model for group in groups for model in group if model not in means_on_shared_folds(summary, group)}
+    advantages = {model: paired(summary, model, ours) for model in summary["models"] if model in few}
+    num_folds = {model: len(folds_of(summary, model).keys() & folds_of(summary, ours).keys()) for model in advantages}
+    return [(model, by.mean, num_folds[model]) for model, by in advantages.items() if by and by.mean > 0]
 
 
 def paired(summary: Result, first: str, second: str) -> Mean | None:
     """Returns the mean advantage of the first model over the second, over shared folds; None without any."""
     a, b = folds_of(summary, first), folds_of(summary, second)
     both = sorted(a.keys() & b.keys())
-    return Mean.of([sign(summary) * (a[fold] - b[fold]) for fold in both]) if both else None
+    return Mean.of([sign(summary) * (a[fold] - b[fold]) for fold in both], shared_sets(summary)) if both else None

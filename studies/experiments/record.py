@@ -12,11 +12,15 @@ import torch
 
 
 class Record:
-    """A JSON file with the command, the machine and a list of cells."""
+    """A JSON file with the command and a list of cells. Each cell has the time, the machine and the versions.
+
+    Cells of before that have none of these. They are those of the file, which stay.
+    """
 
     def __init__(self, file: Path, command: str) -> None:
         self.file, self.command = file, command
-        self.cells: list[dict[str, Any]] = json.loads(file.read_text())["cells"] if file.exists() else []
+        self.old: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+        self.cells: list[dict[str, Any]] = self.old.pop("cells", [])
 
     def holds(self, key: dict[str, Any]) -> bool:
         return any(key.items() <= cell.items() for cell in self.cells)
@@ -26,15 +30,15 @@ class Record:
         return (key for key in keys if not self.holds(key))
 
     def add(self, cell: dict[str, Any]) -> None:
-        self.cells.append(cell)
+        self.cells.append(cell | about_here())
         self.file.parent.mkdir(parents=True, exist_ok=True)
         part = self.file.with_suffix(".part")
-        part.write_text(json.dumps({"command": self.command, **about_here(), "cells": self.cells}, indent=1) + "\n")
+        part.write_text(json.dumps({**self.old, "command": self.command, "cells": self.cells}, indent=1) + "\n")
         part.replace(self.file)
 
 
 def about_here() -> dict:
-    """Returns the common part of every record: the time, the machine and the versions."""
+    """Returns the part that every cell and result has: the time, the machine and the versions."""
     return {
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": {

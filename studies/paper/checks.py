@@ -18,9 +18,13 @@ class Check:
         return {True: "holds", False: "does not hold", None: "not enough cells"}[self.holds]
 
 
-def tally(checks: Sequence[Check]) -> str:
-    """Returns the counts of verdicts as text: of the 14 patterns of the paper, 9 hold, 3 do not hold, …"""
+def tally(checks: Sequence[Check], kind: str = "patterns") -> str:
+    """Returns the counts of verdicts as text: of the paper's 14 patterns below, 13 hold, 1 does not hold."""
     verdicts = Counter(check.holds for check in checks)
-    phrases = ((True, "hold"), (False, "do not hold"), (None, "cannot be decided from these cells"))
-    parts = [f"{verdicts[holds]} {phrase}" for holds, phrase in phrases if verdicts[holds]]
-    return f"Of the paper's {len(checks)} patterns below, {', '.join(parts)}."
+    phrases = (
+        (True, "holds", "hold"),
+        (False, "does not hold", "do not hold"),
+        (None, "cannot be decided from these cells", "cannot be decided from these cells"),
+    )
+    parts = [f"{num} {one if num == 1 else many}" for holds, one, many in phrases if (num := verdicts[holds])]
+    return f"Of the paper's {len(checks)} {kind} below, {', '.join(parts)}." if checks else ""

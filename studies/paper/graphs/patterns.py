@@ -1,12 +1,13 @@
-"""The sentences of Section 4.2 on its results, which ours confirm or refute."""
+"""The sentences of Section 4.2 and the means of Table 2, which ours confirm or refute, and patterns of our own."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from studies.paper.checks import Check
 from studies.paper.graphs.permutations import FEW, MANY, Curves, curves, p_text
-from studies.paper.graphs.settings import PAPER_ROWS, STOPPED
+from studies.paper.graphs.settings import PAPER_ROWS
 from studies.paper.graphs.summary import CONTENTS, FEW_NEIGHBOURS, SMALL
 from studies.paper.graphs.tables import MEASURES, Column, grouped, label, our_score, paper_f1
 from studies.runs.results import Result
@@ -16,6 +17,9 @@ CLOSE = 0.01
 
 SIGNIFICANT = 0.001
 """The level of the tests. Wilcoxon's test of n runs gives at least 2^(1 - n), so it needs eleven."""
+
+PAPER_DATA = ("cora", "pubmed", "ppi")
+"""The data sets of the paper, by our names."""
 
 LSTM_ROWS = PAPER_ROWS[:-1]
 
@@ -29,53 +33,65 @@ Runs = Mapping[str, Sequence[Result]]
 """The results of a column, by row."""
 
 
-def pattern_checks(results: Sequence[Result]) -> list[Check]:
-    """Returns checks of Section 4.2's sentences: on Table 2, then on Figure 2, per data set that was run.
+@dataclass(frozen=True)
+class Patterns:
+    """Checks by their source.
 
-    Our means are compared with the paper's if both have the same labels. It prints no means of PPI-GO.
+    - ``sentences``: what Section 4.2 says of Cora, PubMed and PPI. It tests permutations at inference on PPI only.
+    - ``means``: Table 2's, each with ours.
+    - ``ours``: the same for data sets, rows, measures and tests that the paper does not have.
     """
-    checks: list[Check] = []
+
+    sentences: list[Check] = field(default_factory=list)
+    means: list[Check] = field(default_factory=list)
+    ours: list[Check] = field(default_factory=list)
+
+
+def patterns(results: Sequence[Result]) -> Patterns:
+    """Returns the checks of these results: on Table 2, then on Figure 2, per data set that was run."""
+    found = Patterns()
     for column, rows in grouped(results).items():
-        checks += _as_the_paper(column, rows)
+        found.means.extend(_as_the_paper(column, rows))
+        checks = found.sentences if column.dataset in PAPER_DATA else found.ours
         if column.is_ppi:
-            checks += [*_rises_with_k(column, rows), _mean_is_best(column, rows)]
+            checks += [_rises_with_k(column, rows, FIGURE_2), _mean_is_best(column, rows)]
+            if any("tuned_curve" in run for row in LSTM_ROWS for run in rows.get(row, ())):
+                found.ours.append(_rises_with_k(column, rows, "tuned_curve"))
         else:
             checks += [_close(column, rows), _whole(column)]
         checks += _as_many_parameters(column, rows)
-    drawn: dict[tuple[Column, str], list[Curves]] = defaultdict(list)
+    drawn: dict[tuple[Column, str, bool], list[Curves]] = defaultdict(list)
     for of in curves(results):
-        drawn[of.column, of.key].append(of)
-    for (column, key), each in drawn.items():
-        if not column.is_ppi:
-            checks.append(_alike(column, each))
-            continue
-        if key == FIGURE_2:
-            checks += [_three_are_better(column, each), _diminishing(column, each)]
-        checks.append(_seven_are_better(column, key, each))
-    return checks
+        drawn[of.column, of.key, of.row in LSTM_ROWS].append(of)
+    for (column, key, is_papers), each in drawn.items():
+        name = column.title if is_papers else f"{column.title}, other rows"
+        checks = found.sentences if (column.dataset, key, is_papers) == ("ppi", FIGURE_2, True) else found.ours
+        if column.is_ppi and key == FIGURE_2:
+            checks += [_three_are_better(name, each), _diminishing(name, each)]
+        if is_papers or _tested(each):
+            checks.append(_seven_are_better(name, key, each))
+    return found
 
 
 def _as_the_paper(column: Column, rows: Runs) -> Iterator[Check]:
     for row, runs in rows.items():
-        if paper := paper_f1(column.dataset, row.removesuffix(STOPPED)):
+        if paper := paper_f1(column.dataset, row):
             holds = our_score(runs).mean >= paper.mean - (paper.std or 0) - 1e-9
             sentence = f"{column.title}, {label(row)}: within one standard deviation of the paper's mean, or better."
             yield Check(sentence, holds, f"ours: {_counted(runs)}; paper: {paper}")
 
 
-def _rises_with_k(column: Column, rows: Runs) -> Iterator[Check]:
-    for key in ("curve", "tuned_curve"):
-        run = [row for row in LSTM_ROWS if row in rows and all(key in run for run in rows[row])]
-        if key == "curve" or run:
-            means = [our_score(rows[row], key).mean for row in run]
-            holds = None if len(run) < 2 else all(a < b for a, b in pairwise(means))
-            some = _some(run, LSTM_ROWS)
-            sentence = f"{column.title}: increasing k improves {MEASURES[key]}, from LSTM row to LSTM row{some}."
-            yield Check(sentence, holds, _numbers(rows, run, key))
+def _rises_with_k(column: Column, rows: Runs, key: str) -> Check:
+    run = [row for row in LSTM_ROWS if row in rows and all(key in run for run in rows[row])]
+    means = [our_score(rows[row], key).mean for row in run]
+    holds = None if len(run) < 2 else all(a < b for a, b in pairwise(means))
+    some = _some(run, LSTM_ROWS)
+    sentence = f"{column.title}: increasing k improves {MEASURES[key]}, from LSTM row to LSTM row{some}."
+    return Check(sentence, holds, _numbers(rows, run, key))
 
 
 def _mean_is_best(column: Column, rows: Runs) -> Check:
-    """Checks that the mean beats every LSTM, from which the paper concludes that whole neighbourhoods help."""
+    """Checks that the mean is best, the paper's "strong performance of mean-pooling" by the numbers of its table."""
     run = [row for row in PAPER_ROWS if row in rows]
     means = {row: our_score(rows[row]).mean for row in run}
     holds = max(means, key=means.__getitem__) == "mean" if "mean" in run and len(run) > 1 else None
@@ -109,17 +125,17 @@ def _as_many_parameters(column: Column, rows: Runs) -> Iterator[Check]:
         yield Check(sentence, len(nums) == 1, ", ".join(map(str, nums)))
 
 
-def _three_are_better(column: Column, rows: Sequence[Curves]) -> Check:
+def _three_are_better(name: str, rows: Sequence[Curves]) -> Check:
     changes = {of: change for of in rows if (change := of.change(FEW, 3))}
-    sentence = f"{column.title}: micro-F1 rises from one permutation at inference to three, in every row."
+    sentence = f"{name}: micro-F1 rises from one permutation at inference to three, in every row."
     holds = all(change.mean > 0 for change in changes.values()) if changes else None
     return Check(sentence, holds, "; ".join(f"{_named(of)}: {change:+}" for of, change in changes.items()) or "–")
 
 
-def _diminishing(column: Column, rows: Sequence[Curves]) -> Check:
+def _diminishing(name: str, rows: Sequence[Curves]) -> Check:
     pairs = {of: (of.change(MANY, MOST), of.change(FEW, 3)) for of in rows if of.change(FEW, MOST)}
     sentence = (
-        f"{column.title}: diminishing returns set in by permutation {MANY}: in every row, {MOST} add less to {MANY} "
+        f"{name}: diminishing returns set in by permutation {MANY}: in every row, {MOST} add less to {MANY} "
         f"than three to {FEW}."
     )
     holds = all(last.mean < first.mean for last, first in pairs.values() if last and first) if pairs else None
@@ -127,19 +143,10 @@ def _diminishing(column: Column, rows: Sequence[Curves]) -> Check:
     return Check(sentence, holds, "; ".join(texts) or "–")
 
 
-def _alike(column: Column, rows: Sequence[Curves]) -> Check:
+def _seven_are_better(name: str, key: str, rows: Sequence[Curves]) -> Check:
     found = _tested(rows)
     sentence = (
-        f"{column.title}: degrees are too small for {MANY} permutations at inference to be better than {FEW}, "
-        f"p < {SIGNIFICANT} by both paired tests."
-    )
-    return Check(sentence, not any(better for better, _ in found) if found else None, _texts(found))
-
-
-def _seven_are_better(column: Column, key: str, rows: Sequence[Curves]) -> Check:
-    found = _tested(rows)
-    sentence = (
-        f"{column.title}: {MEASURES[key]} is better with {MANY} permutations at inference than with {FEW}, "
+        f"{name}: {MEASURES[key]} is better with {MANY} permutations at inference than with {FEW}, "
         f"p < {SIGNIFICANT} by both paired tests."
     )
     return Check(sentence, all(better for better, _ in found) if found else None, _texts(found))

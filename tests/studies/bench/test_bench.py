@@ -1,8 +1,11 @@
 """The bench: cells in a fair order, kept when it is stopped; and a page of nothing but what the files say."""
 
+import random
 import re
+import tracemalloc
 from dataclasses import fields, replace
 from functools import partial
+from itertools import combinations
 from math import inf, sqrt
 from pathlib import Path
 
@@ -15,14 +18,15 @@ from janossy.cli.pages import THEMES, render
 from studies.bench import best_rate, data_sets, names
 from studies.bench.data_set import DataSet, Fold
 from studies.bench.models import BUILT, Task
+from studies.bench.names import MODELS
 from studies.bench.page import SETTINGS, write_page, write_report
 from studies.bench.plots import plots_of
-from studies.bench.ranks import critical_difference, groups, ranks
+from studies.bench.ranks import critical_difference, groups, largest_comparison, ranks
 from studies.bench.scores import of_classes, of_numbers
 from studies.bench.settings import Settings
 from studies.bench.study import SETS, trials
 from studies.bench.summary import read_summaries, summarise, write_summary
-from studies.bench.tables import comparison, folds_of, number, paired, rows
+from studies.bench.tables import comparison, folds_of, number, paired, rows, shared_sets
 from studies.bench.trial import Trial, measure
 from studies.runs.results import cell_path, write_json
 from studies.runs.run import unfinished
@@ -162,7 +166,7 @@ def test_differences_are_paired_over_the_folds_that_both_have():
     cells = [a_cell(model=model, fold=fold, score=x) for model, of in scores.items() for fold, x in enumerate(of)]
     (summary,) = summarise(cells)
     difference = paired(summary, "auto", "k1")
-    assert difference.mean == pytest.approx(0.15) and difference.error == pytest.approx(0.05)
+    assert difference.mean == pytest.approx(0.15) and difference.error == pytest.approx(0.05 * sqrt(1 + 2 / 9))
     found = comparison(summary)
     assert (found.single, found.peer, found.num_folds, found.verdict) == ("k1", None, 2, "at or above it")
     summary["data_set"]["scores"] = ["RMSE"]
@@ -172,17 +176,62 @@ def test_differences_are_paired_over_the_folds_that_both_have():
     assert comparison(summary).verdict == "below it"
 
 
-def test_a_model_of_few_folds_is_not_the_best_by_them():
-    scores = {"k1": (0.9, 0.5, 0.5), "k2": (0.8, 0.7, 0.7), "k3": (1.0,), "trees": (0.6, 0.6, 0.6), "abmil": (0.9,)}
+def of_scores(scores):
+    """Returns the summary of these scores by model and fold."""
     cells = [a_cell(model=model, fold=fold, score=x) for model, of in scores.items() for fold, x in enumerate(of)]
-    (summary,) = summarise(cells)
+    return summarise(cells)[0]
+
+
+def test_a_model_of_few_folds_is_not_the_best_by_them():
+    summary = of_scores(
+        {"k1": (0.9, 0.5, 0.5), "k2": (0.8, 0.7, 0.7), "k3": (1.0,), "trees": (0.6, 0.6, 0.6), "abmil": (0.9,)}
+    )
     assert (comparison(summary).ours, comparison(summary).peer) == ("k2", "trees")
     assert [row.model for row in rows(summary) if row.best] == ["k2"]
-    (summary,) = summarise([cell for cell in cells if cell["fold"] == 0 or cell["model"] == "trees"])
-    assert comparison(summary).ours == "k3" and [row.model for row in rows(summary) if row.best] == ["k3"]
-    scores = {"k1": (0.5, 0.5, 0.5), "k2": (0.8, 0.7), "k3": (1.0,)}  # half of the models have two folds or more
-    cells = [a_cell(model=model, fold=fold, score=x) for model, of in scores.items() for fold, x in enumerate(of)]
-    assert comparison(summarise(cells)[0]).ours == "k2"
+    summary = of_scores({"k1": (0.5, 0.5, 0.5), "k2": (0.8, 0.7), "k3": (1.0,)})  # two are more than half of three
+    assert comparison(summary).ours == "k2"
+    summary = of_scores({"k1": (0.5, 0.9), "k2": (0.8, 0.7), "k3": (1.0,)})  # one is not more than half of two
+    assert comparison(summary).ours == "k2"
+    summary = of_scores({"k1": (0.9,), "k2": (0.8,), "trees": (0.6,)})
+    assert comparison(summary).ours == "k1" and [row.model for row in rows(summary) if row.best] == ["k1"]
+
+
+def test_models_with_one_fold_do_not_decide_by_their_number():
+    """Most models have one fold: their median is one."""
+    once = {model: (0.5,) for model in ("max", "sum", "attention", "induced", "deepsets", "abmil", "pyg-lstm")}
+    summary = of_scores({"gru": (0.9, 0.5, 0.5), "k2": (0.8, 0.7, 0.7), "trees": (0.6, 0.6, 0.6), **once})
+    assert (comparison(summary).ours, comparison(summary).single) == ("k2", "k2")
+    assert [row.model for row in rows(summary) if row.best] == ["k2"]
+
+
+def test_the_best_are_compared_on_the_folds_that_they_share():
+    summary = of_scores({"k1": (0.6, 0.7, 0.9), "k2": (0.7, 0.7), "trees": (0.5, 0.5, 0.5)})
+    assert comparison(summary).ours == "k2"  # k1's mean over three folds is larger, but not over two
+    assert [row.model for row in rows(summary) if row.best] == ["k2"]
+
+
+def test_models_ahead_on_few_folds_are_listed():
+    summary = of_scores({"k2": (0.8, 0.7, 0.7), "k3": (0.9,), "sum": (0.8,), "trees": (0.6, 0.6, 0.6), "abmil": (1.0,)})
+    assert comparison(summary).ahead == [("k3", pytest.approx(0.1), 1), ("abmil", pytest.approx(0.2), 1)]
+
+
+def test_errors_of_cross_validation_count_the_sets_that_folds_share():
+    """Nadeau and Bengio, 2003: (1/n + test sets/training sets) times the variance."""
+    scores = np.random.default_rng(0).random(30)
+    cells = [a_cell("musk1", "k1", fold, x) for fold, x in enumerate(scores)]
+    for num_folds, overlap in ((30, 1 / 9), (10, 1 / 9), (3, 0)):
+        (summary,) = summarise(cells)
+        summary["data_set"]["num_folds"] = num_folds
+        error = np.sqrt((1 / 30 + overlap) * scores.var(ddof=1))
+        assert rows(summary)[0].scores["accuracy"].error == pytest.approx(error)
+        summary["models"]["k2"] = summary["models"]["k1"] | {"scores": {"test": {"accuracy": [0.0] * 30}}}
+        assert paired(summary, "k1", "k2").error == pytest.approx(error)
+
+
+def test_the_committed_data_sets_of_ten_folds_are_cross_validated():
+    found = {summary["name"] for summary in read_summaries(COMMITTED) if shared_sets(summary)}
+    mil = {"elephant", "corel-dogs", "birds", "breast", "protein", "web"}
+    assert found == {"musk1", "musk2", "freesolv", *mil}
 
 
 def test_what_is_nearly_one_is_not_shown_as_one():
@@ -223,6 +272,47 @@ def test_ranks_by_their_definitions():
     assert ranks(summarise(cells[:-2] + once)).skipped_models == ["gru"]  # 5 × 5 × 1 are fewer than 4 × 5 × 2
     assert ranks(summarise([cell for cell in cells[:-2] if cell["fold"] == 0] + once)).skipped_models == []
     assert ranks(summarise([cell for cell in cells if cell["model"] in models[:2]])) is None
+
+
+def folds_only(has):
+    """Returns summaries of these folds, by data set and model."""
+    return [
+        {
+            "name": str(i),
+            "data_set": {"scores": ["accuracy"]},
+            "models": {
+                m: {"folds": folds, "scores": {"test": {"accuracy": [0.5] * len(folds)}}} for m, folds in of.items()
+            },
+        }
+        for i, of in enumerate(has)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_compared_models_and_data_have_the_most_fits(seed):
+    rng = random.Random(seed)
+    models = rng.sample(MODELS, 5)
+    has = [{m: [fold for fold in range(3) if rng.random() < 0.6] for m in models} for _ in range(4)]
+
+    def fits(some):
+        of_data = [len(set.intersection(*(set(of[m]) for m in some))) for of in has]
+        return len(some) * sum(of_data) if np.count_nonzero(of_data) >= 2 else 0
+
+    most = max(fits(some) for num in (3, 4, 5) for some in combinations(models, num))
+    compared, _ = largest_comparison(folds_only(has))
+    assert (fits(compared) if compared else 0) == most
+
+
+def test_the_largest_comparison_of_all_models_takes_little_memory():
+    """Rows of all sets of models took 4 GB."""
+    rng = random.Random(0)
+    summaries = folds_only([{m: range(rng.choice((1, 3, 10))) for m in MODELS} for _ in range(16)])
+    tracemalloc.start()
+    compared, chosen = largest_comparison(summaries)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(compared) >= 3 and len(chosen) == 16
+    assert peak < 50e6
 
 
 def test_nemenyis_difference_is_that_of_the_printed_table():

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from studies.experiments import record
 from studies.experiments.record import Record
 from studies.experiments.sampling import (
     control,
@@ -44,6 +45,26 @@ def test_a_record_goes_on_where_it_was(tmp_path):
     assert again.holds({"task": "range", "seed": 0}) and not again.holds({"task": "range", "seed": 1})
     again.add({"task": "range", "seed": 1, "value": 2.5})
     assert [cell["value"] for cell in json.loads(file.read_text())["cells"]] == [1.5, 2.5]
+
+
+def test_cells_of_another_machine_say_so(tmp_path, monkeypatch):
+    file = tmp_path / "record.json"
+    of_before = {"command": "old", "finished": "2026", "machine": {"cpu": "A"}, "versions": {"torch": "1"}}
+    file.write_text(json.dumps({**of_before, "cells": [{"seed": 0}]}))
+    for cpu in ("B", "C"):
+        monkeypatch.setattr(record, "about_here", lambda cpu=cpu: {"machine": {"cpu": cpu}, "versions": {"torch": "2"}})
+        Record(file, "new").add({"seed": cpu})
+    found = json.loads(file.read_text())
+    assert found == {
+        **of_before,
+        "command": "new",
+        "cells": [
+            {"seed": 0},
+            {"seed": "B", "machine": {"cpu": "B"}, "versions": {"torch": "2"}},
+            {"seed": "C", "machine": {"cpu": "C"}, "versions": {"torch": "2"}},
+        ],
+    }
+    assert Record(file, "new").holds({"seed": 0}) and Record(file, "new").holds({"seed": "B"})
 
 
 def test_the_designs_are_in_the_package():

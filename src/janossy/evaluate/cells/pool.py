@@ -24,6 +24,7 @@ from janossy.sets import Ragged
 from janossy.sets.transfer import upload
 
 MAX_FLOAT = sys.float_info.max
+"""The largest float. A larger int raises OverflowError in ``float``."""
 
 
 @dataclass(frozen=True)
