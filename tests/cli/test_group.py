@@ -187,11 +187,13 @@ def test_folders_and_patterns(janossy, tmp_path):
          "column 'y' expects one value per set; got 1 in a.parquet, row 1 and 2 in b.parquet, row 2, both of set 1."),
         ({"a": {"ix": [1]}}, (), "has no column 'id'; it has ix."),
         ({"a": {"id": [1], "x": [1]}}, ("--set-columns", "id"), "both name 'id'"),
+        ({"a": {"id": [[1]], "x": [1]}}, (), "expects a column of numbers, text or dates; got Arrow's list<"),
+        ({"a": {"id": pa.nulls(2), "x": [1, 2]}}, (), "got none in a.parquet, row 1."),
         ({"a": {"id": [1], "x": [1]}}, ("--memory", "much"), "DuckDB cannot sort the rows"),
         ({}, (), "there is no file or folder a.parquet"),
         ({"a": {"id": pa.array([], pa.int64())}}, (), "but no rows"),
     ],
-    ids=["columns", "types", "no id", "not constant", "no such", "twice", "memory", "no file", "no row"],
+    ids=["columns", "types", "no id", "varies", "no such", "twice", "lists", "nulls", "memory", "no file", "no row"],
 )  # fmt: skip
 def test_what_is_refused(janossy, tmp_path, tables, arguments, message):
     for name, columns in tables.items():

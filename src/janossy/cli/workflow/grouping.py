@@ -23,7 +23,7 @@ from janossy.tables.arrow import without_halves
 from janossy.tables.files import Files, check_alike, open_files
 from janossy.tables.ids import all_names, parts_of
 from janossy.tables.paths import COMPRESSED, FORMATS, ending_of, found_files, is_address, stored_files
-from janossy.tables.sorted_ids import begins
+from janossy.tables.sorted_ids import begins, check_types
 
 try:
     import duckdb
@@ -152,6 +152,10 @@ def _group(
     for name in (*set_id, *set_columns):
         if name not in files.schema.names:
             raise BadArgument(f"{files.names[0]} has no column {name!r}; it has {', '.join(files.schema.names)}.")
+    try:
+        check_types(files.schema, set_id)
+    except ValueError as error:
+        raise BadArgument(in_options(error)) from None
     rows = _Rows(files, set_id)
     out.parent.mkdir(parents=True, exist_ok=True)
     with beside(out) as part, beside(out) as spilled, interruptible(), duckdb.connect() as connection:

@@ -13,6 +13,7 @@ from janossy.cli.workflow.reading import File, TableRows, read_tables
 from janossy.cli.workflow.record import Recipe
 from janossy.cli.workflow.sets_of_rows import (
     Read,
+    check_ids,
     check_known,
     exact_classes,
     option_of,
@@ -68,6 +69,7 @@ def sets_to_fit(
     for option, names in named.items():
         for name in names:
             check_known(name, known if option in OF_COLUMNS else known + leaves, option, files[0])
+    check_ids(rows, recipe.ids)
     if len(recipe.targets) > 1 and not classes:
         check_numbers(rows, recipe.targets)
     anything = (*recipe.categorical, *recipe.drop, *recipe.ids, *(recipe.target if classes else ()))

@@ -12,7 +12,7 @@ from janossy.cli.workflow.reading import File, TableRows, read_tables
 from janossy.cli.workflow.record import Recipe
 from janossy.cli.workflow.sets_of_rows import (
     Read,
-    check_known,
+    check_ids,
     exact_classes,
     has_all,
     has_lists,
@@ -64,8 +64,8 @@ def sets_to_predict(
     if not set_id and not set(ids.ids) <= set(known) and has_lists(rows.table):
         ids = Recipe()
     ids = split_ids(ids, known)
+    check_ids(rows, ids.ids)
     for name in ids.ids:
-        check_known(name, known, "set_id", files[0])
         if name in kinds and not any(name in leaf_names(field, kinds) for field in fields if field.name != name):
             raise BadArgument(
                 f"--set-id expects columns that the model does not read as data; got {name!r}, which it reads. Name "
