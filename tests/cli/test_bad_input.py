@@ -226,7 +226,7 @@ TABLES = {
         ["t.parquet"],
         "--set-id order expects a column of numbers, text or dates; got Arrow's struct<a: int64>. Name another column.",
     ),
-    "ids that are lists": (
+    "ids that are arrays": (
         [lambda: write("t.parquet", lists([[1.0], [2.0, 3.0]], [["a"], ["b", "c"]]) | {"order": [[1], [2]]})],
         ["t.parquet"],
         "--set-id order expects a column of numbers, text or dates; got Arrow's list<element: int64>.",

@@ -365,6 +365,26 @@ def test_predict_reads_lists_and_times_as_fit_does(rows, separator, options):
     assert values_of(found.context["at"]) == values_of(fitted.context["at"])
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_codes_beyond_64_bits_in_lists_keep_their_digits(ending):
+    """They are text in all files and for the model, as outside of lists. Beside fractions they are numbers."""
+
+    def table(name: str, *lists: str) -> Path:
+        rows = [f'{i};"{x}"' if ending == "csv" else f'{{"id": {i}, "x": {x}}}' for i, x in enumerate(lists)]
+        return text_file(f"{name}.{ending}", *(["id;x"] if ending == "csv" else []), *rows)
+
+    code = 2**63
+    files = [table("a", f"[{code}, {code + 1}]", "[]", "[7]")]
+    files += [table("b", "[7]")] if ending == "csv" else []
+    fitted = sets_to_fit(files, Recipe(("id",)) if len(files) == 1 else Recipe(drop=("id",))).sets
+    assert values_of(fitted.elements["x"])[:3] == [str(code), str(code + 1), "7"]
+    if ending == "csv":
+        found = sets_to_predict([table("c", "[7, 8]")], TableEncoder().fit(fitted), Recipe()).sets
+        assert values_of(found.elements["x"]) == ["7", "8"]
+    amounts = sets_to_fit([table("d", f"[{code}, 1.5]", "[]", "[7]")], Recipe(("id",))).sets.elements["x"]
+    assert amounts.kind == "numeric" and values_of(amounts) == [code, 1.5, 7]
+
+
 def test_text_in_brackets_is_no_list_if_training_had_such_text():
     table = pa.table({"id": [1, 2], "x": ["[a]", "[b]"]})
     encoder = TableEncoder().fit(as_sets(table, set_id="id"))

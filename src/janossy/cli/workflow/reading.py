@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from janossy.cli.workflow.excel import as_text, is_workbook, read_sheet
 from janossy.cli.workflow.local_copies import local_copy
 from janossy.cli.workflow.text_types import (
     AS_TEXT,
+    LISTS,
     SEPARATED,
     Facts,
     Role,
@@ -29,6 +29,7 @@ from janossy.cli.workflow.text_types import (
     taken_as_type,
 )
 from janossy.tables.arrow import index_columns, is_text, one_chunk, without_views
+from janossy.tables.objects import from_json
 from janossy.tables.paths import COMPRESSED, FORMATS, stored_files
 
 File = Path | str
@@ -254,46 +255,48 @@ def _json_lines(file: Path, dialect: Dialect) -> pa.Table:
 
 def _json_column(file: Path, name: str, values: list[Any]) -> pa.Array:
     try:
-        return pa.array(values)
-    except OverflowError:  # codes of more than 64 bits
-        return pa.array([None if x is None else str(x) for x in values])
+        return from_json(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        if not all(type(x) in (int, float, type(None)) for x in values):
-            reason = str(error).splitlines()[0].rstrip(".")
-            raise BadArgument(
-                f"{file}: the column {name!r} expects values of one kind; got several ({reason}). Write all alike."
-            ) from None
-        return pa.array([None if x is None else Decimal(repr(x)) for x in values])  # whole numbers beyond floats
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise BadArgument(
+            f"{file}: the column {name!r} expects values of one kind; got several ({reason}). Write all alike."
+        ) from None
 
 
 def _typed(tables: list[pa.Table], name: str, of_text: Sequence[bool], role: Role | None, spelling: Spelling) -> Taken:
     """Gives a column one type in all tables from CSV files, in place, and returns that type."""
     given = [table.schema.field(name).type for table, is_read in zip(tables, of_text, strict=True) if not is_read]
+    texts = [one_chunk(table[name]) for table, is_read in zip(tables, of_text, strict=True) if is_read]
     facts = Facts()
-    for table, is_read in zip(tables, of_text, strict=True):
-        if is_read and role == "words":
-            facts.add_lists(one_chunk(table[name]), spelling)
-        elif is_read and role not in AS_TEXT:
-            facts.add(one_chunk(table[name]), spelling)
+    for text in texts:
+        if role == "words":
+            facts.add_lists(text, spelling)
+        elif role not in AS_TEXT:
+            facts.add(text, spelling)
     if role is None and given:
         role = "numeric" if all(map(_is_number, given)) else "text" if any(map(_is_words, given)) else "plain"
     taken = taken_as_type(facts, role or "plain")
     place = tables[0].column_names.index(name)
     while True:
         try:
-            columns = {
-                number: cast(one_chunk(table[name]), taken.kind, spelling)
-                for number, table in enumerate(tables)
-                if of_text[number]
-            }
+            columns = _cast(texts, taken.kind, spelling)
             break
         except pa.ArrowException as error:  # such as a day that does not exist, or an unclosed list
-            what = "lists" if taken.kind in ("list", *SEPARATED.values()) else "dates and times"
+            what = "lists" if taken.kind in (*LISTS, *SEPARATED.values()) else "dates and times"
             reason = str(error).splitlines()[0][:80]
             taken = Taken("text", "text", f"looks like {what}, and not all can be read: taken as text ({reason})")
-    for number, column in columns.items():
+    for number, column in zip(np.flatnonzero(of_text), columns, strict=True):
         tables[number] = tables[number].set_column(place, name, column)
     return taken
+
+
+def _cast(texts: Sequence[pa.Array], kind: str, spelling: Spelling) -> list[pa.Array]:
+    """Returns the values of several files in one type. That of lists follows from the values of all files."""
+    if kind not in LISTS:
+        return [cast(text, kind, spelling) for text in texts]
+    values = cast(pa.concat_arrays(texts), kind, spelling)
+    ends = np.cumsum([len(text) for text in texts])
+    return [values.slice(end - len(text), len(text)) for text, end in zip(texts, ends, strict=True)]
 
 
 SAMPLE = 2**16

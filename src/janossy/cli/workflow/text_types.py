@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from janossy.tables.objects import from_json
+
 MARKS = ("?", "-", "--", ".")
 """Marks of a missing value in tables that people type. A note says that they are taken as missing."""
 
@@ -188,6 +190,10 @@ SEPARATED = {"int64": "separated int64", "float64": "separated float64", "text":
 """The kinds of columns of lists by a separator, by the kind of their parts. All others are text."""
 
 
+LISTS = ("list", "text list")
+"""The kinds of columns of lists in JSON or Python's notation."""
+
+
 @dataclass(frozen=True)
 class Taken:
     """The type as which a column of text is read, with the reason. ``kind`` is one that ``cast`` reads."""
@@ -211,7 +217,7 @@ def taken_as_type(facts: Facts, role: Role) -> Taken:
 def _taken(facts: Facts, role: Role) -> Taken:
     counts = facts.counts
     if role in OF_ELEMENTS and facts.all("list"):
-        return Taken("list", "lists")
+        return Taken("text list" if role == "words" else "list", "lists")
     if role in OF_ELEMENTS and counts.get("separated", 0):
         assert facts.parts is not None
         of_parts = _taken(facts.parts, role).kind
@@ -296,8 +302,8 @@ def cast(values: pa.Array, kind: str, spelling: Spelling) -> pa.Array:
         return pc.replace_substring_regex(plain, r"^\+", "").cast(pa.int64() if kind == "int64" else pa.float64())
     if kind == "bool":
         return plain.cast(pa.bool_())
-    if kind == "list":
-        return _lists(plain)
+    if kind in LISTS:
+        return _lists(plain, kind == "text list")
     if kind == "time":
         padded = pc.replace_substring_regex(plain, r"^(\d):", r"0\1:")
         padded = pc.replace_substring_regex(padded, r"^(\d{2}:\d{2})$", r"\1:00")
@@ -321,9 +327,15 @@ def cast(values: pa.Array, kind: str, spelling: Spelling) -> pa.Array:
     return plain.cast(pa.timestamp("us"))
 
 
-def _lists(values: pa.Array) -> pa.Array:
-    """Returns lists from JSON or Python's notation. Raises: ArrowInvalid for any other text."""
-    return pa.array([None if text is None else _list(text) for text in values.to_pylist()])
+def _lists(values: pa.Array, are_words: bool) -> pa.Array:
+    """Returns lists from JSON or Python's notation. Whole numbers among words are codes, and become text.
+
+    Raises: ArrowInvalid for any other text.
+    """
+    lists = [None if text is None else _list(text) for text in values.to_pylist()]
+    if are_words:
+        lists = [items and [str(x) if type(x) is int else x for x in items] for items in lists]
+    return from_json(lists)
 
 
 def _list(text: str) -> list[Any]:
