@@ -365,6 +365,19 @@ def test_predict_reads_lists_and_times_as_fit_does(rows, separator, options):
     assert values_of(found.context["at"]) == values_of(fitted.context["at"])
 
 
+def test_lists_of_one_entry_each_are_lists_as_in_the_fit(janossy):
+    """Else a column of single entries beside one of lists would belong to the sets, or rows would be elements."""
+    text_file("t.csv", "name,x,w,y", *(f"n{i},{i}|2,u|v,{i % 2}" for i in range(20)))
+    options = ("--list-separator", "|")
+    fit = ("fit", "t.csv", "--target", "y", "--drop", "name", "--strategy", "linear", *options, "--out", "model")
+    assert janossy(*fit)[0] == 0
+    for rows in (["n,1|2,u|v", "m,3,v"], ["n,1,u", "n,,", "n,2,v"], ["n,,", "n,,"]):
+        text_file("new.csv", "name,x,w", *rows)
+        code, out, err = janossy("predict", "model", "new.csv", *options, "--out", "p.csv")
+        assert code == 0 and f"{len(rows)} sets" in out, err
+        Path("p.csv").unlink()
+
+
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
 def test_codes_beyond_64_bits_in_lists_keep_their_digits(ending):
     """They are text in all files and for the model, as outside of lists. Beside fractions they are numbers."""
@@ -391,6 +404,21 @@ def test_text_in_brackets_is_no_list_if_training_had_such_text():
     text_file("t.csv", "id;x", "1;[a]", "2;[b]")
     found = sets_to_predict([Path("t.csv")], encoder, Recipe(("id",))).sets
     assert values_of(found.elements["x"]) == ["[a]", "[b]"]
+
+
+def test_the_order_of_day_and_month_belongs_to_the_model(janossy):
+    rows = [f"n{i},{i % 3},{i + 1}/02/2024,{i % 2}" for i in range(20)]
+    text_file("t.csv", "name,x,at,y", *rows)
+    fit = ("fit", "t.csv", "--set-id", "name", "--target", "y", "--strategy", "linear", "--out", "model")
+    assert janossy(*fit)[0] == 0
+    text_file("iso.csv", "name,x,at", "n,1,2024-02-01", "m,2,2024-02-03")
+    text_file("day.csv", "name,x,at", "n,1,01/02/2024", "m,2,03/02/2024")  # by itself it could be the 2nd of January
+    for name in ("iso", "day"):
+        assert janossy("predict", "model", f"{name}.csv", "--out", f"{name}-p.csv")[0] == 0
+    assert Path("iso-p.csv").read_text() == Path("day-p.csv").read_text()
+    text_file("day.csv", "name,x,at", "n,1,01/02/2024", "m,2,01/31/2024")
+    code, _, err = janossy("predict", "model", "day.csv", "--out", "p.csv")
+    assert code == 2 and "day.csv, row 2: column 'at' expects dates with the day first, as in training; got 01/31" in err
 
 
 # Files of other makers

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import ipc, parquet
 
 from janossy.cli.errors import BadArgument
@@ -18,6 +19,7 @@ from janossy.cli.workflow.excel import as_text, is_workbook, read_sheet
 from janossy.cli.workflow.local_copies import local_copy
 from janossy.cli.workflow.text_types import (
     AS_TEXT,
+    CONTRADICTIONS,
     LISTS,
     SEPARATED,
     Facts,
@@ -25,6 +27,7 @@ from janossy.cli.workflow.text_types import (
     Spelling,
     Taken,
     cast,
+    contradicts,
     look_of_text,
     taken_as_type,
 )
@@ -87,12 +90,18 @@ class _SomeRows(TableRows):
         return super().place(int(self.numbers[row]))
 
 
-def read_tables(files: Sequence[File], roles: Mapping[str, Role] | None = None, dialect: Dialect = ANY) -> TableRows:
+def read_tables(
+    files: Sequence[File],
+    roles: Mapping[str, Role] | None = None,
+    dialect: Dialect = ANY,
+    kinds: Mapping[str, str] | None = None,
+) -> TableRows:
     """Returns the rows of these files, whose formats are known from their first bytes and their names.
 
     The files must have the same columns, in any order. Whole numbers and other numbers can be mixed; text and numbers
     cannot. A column has one type in all CSV files. It follows from ``roles`` and from all values, or from Parquet and
-    Arrow files beside them. Columns of text in workbooks are treated like those of CSV files.
+    Arrow files beside them. ``kinds`` are the kinds of columns in training, as far as they are ``AMBIGUOUS``. Columns
+    of text in workbooks are treated like those of CSV files.
 
     Raises: BadArgument, naming the file, for one that does not exist, or is empty, damaged or of another format. For
     two
@@ -128,7 +137,9 @@ def read_tables(files: Sequence[File], roles: Mapping[str, Role] | None = None, 
         untyped = [is_untyped for _, is_untyped in read]
         of_text = _texts_of_cells(tables, name, untyped, roles.get(name) in AS_TEXT)
         if any(of_text):
-            taken[name] = _typed(tables, name, of_text, roles.get(name), dialect.spelling)
+            before = (kinds or {}).get(name, "")
+            _check_dates(files, tables, name, of_text, before, dialect.spelling)
+            taken[name] = _typed(tables, name, of_text, roles.get(name), dialect.spelling, before)
         elif roles.get(name, "target") == "target" and (note := _look(tables, name)):
             notes.append(f"column {name!r} {note}.")
         if roles.get(name) in ("id", "text id"):
@@ -263,7 +274,30 @@ def _json_column(file: Path, name: str, values: list[Any]) -> pa.Array:
         ) from None
 
 
-def _typed(tables: list[pa.Table], name: str, of_text: Sequence[bool], role: Role | None, spelling: Spelling) -> Taken:
+def _check_dates(
+    files: Sequence[File],
+    tables: Sequence[pa.Table],
+    name: str,
+    of_text: Sequence[bool],
+    before: str,
+    spelling: Spelling,
+) -> None:
+    """Raises a BadArgument, naming the row, for a date whose day and month are not in the order of training."""
+    if before not in CONTRADICTIONS:
+        return
+    for file, table, is_read in zip(files, tables, of_text, strict=True):
+        if is_read:
+            values = spelling.trimmed(one_chunk(table[name]))
+            if (row := pc.index(contradicts(values, before), True).as_py()) >= 0:
+                raise BadArgument(
+                    f"{file}, row {row + 1}: column {name!r} expects dates with the {before}, as in training; got "
+                    f"{values[row]}. Correct it, or write all dates as 2024-01-31."
+                )
+
+
+def _typed(
+    tables: list[pa.Table], name: str, of_text: Sequence[bool], role: Role | None, spelling: Spelling, before: str
+) -> Taken:
     """Gives a column one type in all tables from CSV files, in place, and returns that type."""
     given = [table.schema.field(name).type for table, is_read in zip(tables, of_text, strict=True) if not is_read]
     texts = [one_chunk(table[name]) for table, is_read in zip(tables, of_text, strict=True) if is_read]
@@ -275,7 +309,7 @@ def _typed(tables: list[pa.Table], name: str, of_text: Sequence[bool], role: Rol
             facts.add(text, spelling)
     if role is None and given:
         role = "numeric" if all(map(_is_number, given)) else "text" if any(map(_is_words, given)) else "plain"
-    taken = taken_as_type(facts, role or "plain")
+    taken = taken_as_type(facts, role or "plain", before)
     place = tables[0].column_names.index(name)
     while True:
         try:

@@ -34,7 +34,7 @@ class Read:
     - With a ``stream``, the sets are those of the first piece.
     - ``labelled``: flags (B,) of sets with a target, if not all predicted sets have one.
     - ``notes``: lines for the user.
-    - ``reasons``: the reasons for the types of columns of text.
+    - ``reasons``: the reasons for the types of columns of text. ``kinds``: those types, as far as ``AMBIGUOUS``.
     - ``weights`` and ``groups`` (B,): the weight of each set in a fit, and its group number.
     """
 
@@ -45,6 +45,7 @@ class Read:
     labelled: np.ndarray | None = None
     notes: tuple[str, ...] = ()
     reasons: Mapping[str, str] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
     recipe: Recipe = field(default_factory=Recipe)
     weights: np.ndarray | None = None
     groups: np.ndarray | None = None

@@ -203,9 +203,25 @@ class Taken:
     note: str = ""
 
 
-def taken_as_type(facts: Facts, role: Role) -> Taken:
-    """Returns the type of a column. Codes stay text unless the role or all values are numbers."""
-    taken = _taken(facts, role)
+AMBIGUOUS = ("day first", "month first", *SEPARATED.values())
+"""Kinds that some values of a column show and others leave open. Files of one model are read alike."""
+
+CONTRADICTIONS = {"day first": MONTH_FIRST, "month first": DAY_FIRST}
+"""Dates that are not of a kind."""
+
+
+def contradicts(values: pa.Array, kind: str) -> pa.Array:
+    """Flags trimmed dates whose day and month are not in the order of this kind."""
+    are_dates = pc.match_substring_regex(values, YEAR_LAST)
+    return pc.and_(are_dates, pc.match_substring_regex(values, CONTRADICTIONS[kind]))
+
+
+def taken_as_type(facts: Facts, role: Role, before: str = "") -> Taken:
+    """Returns the type of a column. Codes stay text unless the role or all values are numbers.
+
+    ``before`` is the kind of the column in training if it is one of ``AMBIGUOUS``.
+    """
+    taken = _taken(facts, role, before)
     if (num := facts.counts.get("padded", 0)) and taken.kind == "text" and not taken.note:
         return replace(taken, note=f"has white space around values ({num:,}), which is left out")
     as_they_are = ("text", "mostly numbers", *SEPARATED.values())
@@ -214,13 +230,12 @@ def taken_as_type(facts: Facts, role: Role) -> Taken:
     return taken
 
 
-def _taken(facts: Facts, role: Role) -> Taken:
+def _taken(facts: Facts, role: Role, before: str = "") -> Taken:
     counts = facts.counts
     if role in OF_ELEMENTS and facts.all("list"):
         return Taken("text list" if role == "words" else "list", "lists")
-    if role in OF_ELEMENTS and counts.get("separated", 0):
-        assert facts.parts is not None
-        of_parts = _taken(facts.parts, role).kind
+    if role in OF_ELEMENTS and (counts.get("separated", 0) or before in SEPARATED.values()):
+        of_parts = _taken(facts.parts or Facts(), role).kind
         return Taken(SEPARATED.get(of_parts, SEPARATED["text"]), "lists, by --list-separator")
     if role in AS_TEXT:
         return Taken("text", "text in training")
@@ -249,6 +264,8 @@ def _taken(facts: Facts, role: Role) -> Taken:
         return Taken("zoned" if counts["zoned"] else "date", "dates")
     if facts.all("year first"):
         return Taken("year first", "dates")
+    if facts.all("year last") and before in CONTRADICTIONS:
+        return Taken(before, "dates")
     if facts.all("year last") and bool(counts.get("day first")) != bool(counts.get("month first")):
         return Taken("day first" if counts["day first"] else "month first", "dates")
     if facts.share("number") >= MOSTLY:
