@@ -418,7 +418,8 @@ def test_the_order_of_day_and_month_belongs_to_the_model(janossy):
     assert Path("iso-p.csv").read_text() == Path("day-p.csv").read_text()
     text_file("day.csv", "name,x,at", "n,1,01/02/2024", "m,2,01/31/2024")
     code, _, err = janossy("predict", "model", "day.csv", "--out", "p.csv")
-    assert code == 2 and "day.csv, row 2: column 'at' expects dates with the day first, as in training; got 01/31" in err
+    says = "day.csv, row 2: column 'at' expects dates with the day first, as in training; got 01/31/2024."
+    assert code == 2 and says in err
 
 
 # Files of other makers
@@ -573,6 +574,25 @@ def test_the_index_of_a_frame_is_left_out(janossy):
     assert code == 0 and "orders.parquet: __index_level_0__ is the index of a pandas frame, and left out." in out
     assert "__index_level_0__" not in json.loads(Path("model/fit.json").read_text(encoding="utf-8"))["recipe"]["drop"]
     assert janossy("predict", "model", "orders.parquet", "--out", "p.csv")[0] == 0
+
+
+@pytest.mark.parametrize("name", ["c", None])
+@pytest.mark.parametrize("option", ["target", "drop", "set_columns", "numeric", "weight", "groups"])
+def test_an_option_may_name_the_index_of_a_frame(option, name):
+    columns = {"id": [1, 1, 2, 2], "x": [1.0, 2.0, 3.0, 4.0], "y": [0, 0, 1, 1]}
+    frame = pd.DataFrame(columns, index=pd.Index([5.0, 5.0, 6.0, 6.0], name=name))
+    frame.to_parquet("t.parquet")
+    column = name or "__index_level_0__"
+    recipe = replace(Recipe(("id",), ("y",)), **{option: (column,)})
+    read = sets_to_fit([Path("t.parquet")], recipe)
+    assert not any("index" in note for note in read.notes)
+    assert (column in read.sets.elements, column in read.sets.context) == (option == "numeric", option == "set_columns")
+    if option == "target":
+        assert read.targets.tolist() == [5, 6]
+    if option in ("numeric", "set_columns"):
+        found = sets_to_predict([Path("t.parquet")], TableEncoder().fit(read.sets), read.recipe)
+        assert list(found.sets.elements) == list(read.sets.elements)
+        assert list(found.sets.context) == list(read.sets.context)
 
 
 # Sets without a target

@@ -1,7 +1,7 @@
 """Tables from files: Parquet, Arrow, CSV, Excel and JSON lines. Several files with one schema are one table."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,13 +95,15 @@ def read_tables(
     roles: Mapping[str, Role] | None = None,
     dialect: Dialect = ANY,
     kinds: Mapping[str, str] | None = None,
+    named: Collection[str] = (),
 ) -> TableRows:
     """Returns the rows of these files, whose formats are known from their first bytes and their names.
 
     The files must have the same columns, in any order. Whole numbers and other numbers can be mixed; text and numbers
     cannot. A column has one type in all CSV files. It follows from ``roles`` and from all values, or from Parquet and
     Arrow files beside them. ``kinds`` are the kinds of columns in training, as far as they are ``AMBIGUOUS``. Columns
-    of text in workbooks are treated like those of CSV files.
+    of text in workbooks are treated like those of CSV files. Columns that were the index of a pandas frame are left out
+    unless they are in ``roles`` or ``named``.
 
     Raises: BadArgument, naming the file, for one that does not exist, or is empty, damaged or of another format. For
     two
@@ -114,8 +116,9 @@ def read_tables(
     read = [_read_stored(file, dialect) if isinstance(file, str) else _read(file, dialect) for file in files]
     tables, notes = [table for table, _ in read], []
     for number, table in enumerate(tables):
-        if left := [name for name in index_columns(table.schema) if name not in roles]:
-            tables[number] = table.drop_columns(left)
+        left = [name for name in index_columns(table.schema) if name not in roles and name not in named]
+        tables[number] = table.drop_columns(left).replace_schema_metadata(None)  # which says what the index was
+        if left:
             notes.append(f"{files[number]}: {', '.join(left)} is the index of a pandas frame, and left out.")
     first = tables[0].column_names
     for file, table in zip(files, tables, strict=True):

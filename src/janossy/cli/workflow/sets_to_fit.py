@@ -58,7 +58,8 @@ def sets_to_fit(
         (*all_names(recipe.ids), *recipe.groups), (), recipe.categorical, (*numeric, *recipe.weight), (), False
     )
     targets = {name: "class" if classes else roles.get(name, "target") for name in recipe.targets}
-    rows = read_tables(files, {**roles_of((), targets=recipe.targets), **roles, **targets}, dialect)
+    roles = {**roles_of((), targets=recipe.targets), **roles, **targets}
+    rows = read_tables(files, roles, dialect, named=(*recipe.set_columns, *recipe.drop))
     if classes:
         rows = exact_classes(rows, recipe.target)
     known = rows.table.column_names
