@@ -173,6 +173,17 @@ def test_columns_of_any_name(janossy, name):
         assert parquet.read_table("other.parquet")["x"].to_pylist() == [[3.0], [2.0], [1.0]]
 
 
+def test_nanoseconds_in_csv(janossy):
+    Path("a.csv").write_text("id,at\n1,2024-01-31T10:00:00.123456789\n1,2024-01-31 10:00\n", encoding="utf-8")
+    assert janossy("group", "a.csv", "--set-id", "id", "--out", "sets.parquet")[0] == 0
+    found = parquet.read_table("sets.parquet")["at"].combine_chunks().flatten()
+    assert (found[0].value - found[1].value, found.type) == (123456789, pa.timestamp("ns"))
+    Path("a.csv").write_text("id,at\n1,2024-01-31\n1,2024-02-31\n", encoding="utf-8")
+    code, _, err = janossy("group", "a.csv", "--set-id", "id", "--out", "other.parquet")
+    assert code == 2 and "Traceback" not in err
+    assert err.startswith("janossy: a.csv: a value does not fit its column's type (")
+
+
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 def test_durations_stay_durations(janossy, unit):
     """DuckDB makes intervals of them, which Parquet lacks, and which have no nanoseconds."""

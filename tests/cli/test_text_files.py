@@ -406,6 +406,22 @@ def test_text_in_brackets_is_no_list_if_training_had_such_text():
     assert values_of(found.elements["x"]) == ["[a]", "[b]"]
 
 
+@pytest.mark.parametrize("zone", ["", "Z"])
+@pytest.mark.parametrize("day", ["2024-01-31", "2024/1/31", "31/01/2024", "01/31/2024"])
+def test_nanoseconds_of_dates(day, zone):
+    """They are kept. Zeros, which pandas writes, need no nanoseconds."""
+    zone = zone if "-" in day else ""
+    digits = (".123456789", ".123456788", ".1", "")
+    text_file("t.csv", "id,x", *(f"{i},{day}T10:00:00{each}{zone}" for i, each in enumerate(digits)))
+    found = sets_to_fit([Path("t.csv")], Recipe(("id",)))
+    times = found.sets.elements["x"]
+    expected = np.array(["2024-01-31T10:00:00"], "datetime64[ns]") + np.array([123456789, 123456788, 10**8, 0])
+    assert times.kind == "date" and np.array_equal(times.values, expected) and not found.notes
+    text_file("t.csv", "id,x", f"1,{day}T10:00:00.123456000{zone}")
+    times = sets_to_fit([Path("t.csv")], Recipe(("id",))).sets.elements["x"].values
+    assert times.dtype == "datetime64[us]" and times[0] == np.datetime64("2024-01-31T10:00:00.123456")
+
+
 def test_the_order_of_day_and_month_belongs_to_the_model(janossy):
     rows = [f"n{i},{i % 3},{i + 1}/02/2024,{i % 2}" for i in range(20)]
     text_file("t.csv", "name,x,at,y", *rows)

@@ -230,6 +230,9 @@ class _Rows:
             for batch in fragment.to_batches(self.files.schema, batch_size=BATCH, batch_readahead=2):
                 batch.validate(full=True)
                 yield batch
+        except BadArgument as error:
+            self.wrong = error
+            raise
         except (pa.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0][:150]
             self.wrong = BadArgument(f"{fragment.path} cannot be read: it is damaged ({reason}).")

@@ -21,7 +21,7 @@ from janossy.cli.workflow.sets_of_rows import (
     split_ids,
     with_targets,
 )
-from janossy.cli.workflow.text_types import AMBIGUOUS, roles_of
+from janossy.cli.workflow.text_types import AMBIGUOUS, TO_NANOSECONDS, roles_of
 from janossy.cli.workflow.values import check_numbers, check_values, id_like
 from janossy.cli.workflow.wording import in_options
 from janossy.tables.ids import all_names
@@ -93,7 +93,8 @@ def sets_to_fit(
     if asked and read.targets is not None and read.targets.dtype.kind in "OU":
         read = replace(read, targets=_as_numbers(rows, recipe, read.targets))
     reasons = {name: taken.reason for name, taken in rows.taken.items()}
-    kinds = {name: taken.kind for name, taken in rows.taken.items() if taken.kind in AMBIGUOUS}
+    kinds = {name: taken.kind.removesuffix(TO_NANOSECONDS) for name, taken in rows.taken.items()}
+    kinds = {name: kind for name, kind in kinds.items() if kind in AMBIGUOUS}
     return replace(read, notes=tuple(notes), reasons=reasons, kinds=kinds, recipe=recipe)
 
 

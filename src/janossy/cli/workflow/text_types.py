@@ -37,6 +37,9 @@ ISO = rf"^\d{{4}}-\d{{2}}-\d{{2}}{CLOCK}(Z|[+-]\d{{2}}:?\d{{2}})?$"
 ZONED = r"(Z|[+-]\d{2}:?\d{2})$"
 YEAR_FIRST = rf"^\d{{4}}[/.-]\d{{1,2}}[/.-]\d{{1,2}}{CLOCK}$"
 YEAR_LAST = rf"^\d{{1,2}}[/.-]\d{{1,2}}[/.-]\d{{4}}{CLOCK}$"
+FINE = r":\d{2}\.\d{6}\d*[1-9]"
+"""Times of day that microseconds do not hold."""
+
 DAY_FIRST = r"^(1[3-9]|2\d|3[01])[/.-]|^\d{1,2}[.]"
 MONTH_FIRST = r"^\d{1,2}[/-](1[3-9]|2\d|3[01])[/-]"
 LIST = r"(?s)^\s*(\[.*\]|\([^()]*,[^()]*\)|\{[^{}:]*\})\s*$"
@@ -151,6 +154,7 @@ class Facts:
         self._count("zoned", pc.and_(pc.match_substring_regex(plain, ISO), pc.match_substring_regex(plain, ZONED)))
         for name, pattern in {"year first": YEAR_FIRST, "year last": YEAR_LAST}.items():
             self._count(name, pc.match_substring_regex(plain, pattern))
+        self._count("fine", pc.match_substring_regex(plain, FINE))
         if self.counts["year last"]:
             of_dates = plain.filter(pc.match_substring_regex(plain, YEAR_LAST))
             self._count("day first", pc.match_substring_regex(of_dates, DAY_FIRST))
@@ -203,6 +207,10 @@ class Taken:
     note: str = ""
 
 
+DATES = ("date", "zoned", "year first", "day first", "month first")
+TO_NANOSECONDS = " to nanoseconds"
+"""The ending of kinds of dates that microseconds do not hold."""
+
 AMBIGUOUS = ("day first", "month first", *SEPARATED.values())
 """Kinds that some values of a column show and others leave open. Files of one model are read alike."""
 
@@ -222,6 +230,8 @@ def taken_as_type(facts: Facts, role: Role, before: str = "") -> Taken:
     ``before`` is the kind of the column in training if it is one of ``AMBIGUOUS``.
     """
     taken = _taken(facts, role, before)
+    if taken.kind in DATES and facts.counts.get("fine", 0):
+        return replace(taken, kind=taken.kind + TO_NANOSECONDS)
     if (num := facts.counts.get("padded", 0)) and taken.kind == "text" and not taken.note:
         return replace(taken, note=f"has white space around values ({num:,}), which is left out")
     as_they_are = ("text", "mostly numbers", *SEPARATED.values())
@@ -329,6 +339,8 @@ def cast(values: pa.Array, kind: str, spelling: Spelling) -> pa.Array:
             .cast(pa.timestamp("ns"))
             .cast(pa.time64("ns"))
         )
+    unit = "ns" if kind.endswith(TO_NANOSECONDS) else "us"
+    kind = kind.removesuffix(TO_NANOSECONDS)
     if kind == "year first":
         plain = pc.replace_substring_regex(plain, r"^(\d{4})[/.-](\d{1,2})[/.-](\d{1,2})", r"\1-\2-\3")
     if kind == "day first":
@@ -339,9 +351,8 @@ def cast(values: pa.Array, kind: str, spelling: Spelling) -> pa.Array:
     plain = pc.replace_substring_regex(plain, r"^(\d{4}-\d{2})-(\d)([ T]|$)", r"\1-0\2\3")
     plain = pc.replace_substring_regex(plain, r"T", " ")
     plain = pc.replace_substring_regex(plain, r" (\d):", r" 0\1:")
-    if kind == "zoned":
-        return plain.cast(pa.timestamp("us", "UTC"))
-    return plain.cast(pa.timestamp("us"))
+    plain = pc.replace_substring_regex(plain, r"(:\d{2}\.\d{6})0+", r"\1") if unit == "us" else plain
+    return plain.cast(pa.timestamp(unit, "UTC" if kind == "zoned" else None))
 
 
 def _lists(values: pa.Array, are_words: bool) -> pa.Array:
@@ -393,7 +404,8 @@ def type_of(kind: str) -> pa.DataType:
         "bool": pa.bool_(),
         "time": pa.time64("ns"),
         "zoned": pa.timestamp("us", "UTC"),
-    }.get(kind, pa.timestamp("us"))
+        "zoned" + TO_NANOSECONDS: pa.timestamp("ns", "UTC"),
+    }.get(kind, pa.timestamp("ns" if kind.endswith(TO_NANOSECONDS) else "us"))
 
 
 def roles_of(
