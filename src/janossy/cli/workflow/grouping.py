@@ -203,7 +203,9 @@ class _Rows:
                         )
                         raise self.wrong
                 columns = [_cast(each, _stored(each.type)) for each in batch.columns]
-                yield pa.RecordBatch.from_arrays([*columns, np.arange(row, row + len(batch))], schema=self.sorted_as)
+                yield pa.RecordBatch.from_arrays(
+                    [*columns, pa.array(np.arange(row, row + len(batch)))], schema=self.sorted_as
+                )
                 row += len(batch)
             self.ends.append(row)
 
