@@ -221,6 +221,27 @@ TABLES = {
         ["t.csv"],
         "t.csv, row 12: column 'price' holds numbers in",
     ),
+    "ids that are structs": (
+        [lambda: write("t.parquet", {**GOOD, "order": [{"a": x} for x in GOOD["order"]]})],
+        ["t.parquet"],
+        "--set-id order expects a column of numbers, text or dates; got Arrow's struct<a: int64>. Name another column.",
+    ),
+    "ids that are arrays": (
+        [lambda: write("t.parquet", lists([[1.0], [2.0, 3.0]], [["a"], ["b", "c"]]) | {"order": [[1], [2]]})],
+        ["t.parquet"],
+        "--set-id order expects a column of numbers, text or dates; got Arrow's list<element: int64>.",
+    ),
+    "ids that are all missing": (
+        [lambda: write("t.parquet", {**GOOD, "order": pa.nulls(len(GOOD["order"]))})],
+        ["t.parquet"],
+        "--set-id order expects an id in every row; got none in t.parquet, row 1.",
+    ),
+    "a target of lists of structs": (
+        [lambda: write("t.parquet", lists([[1.0], [2.0]], [["a"], ["b"]]) | {"returned": [[{"a": 1}], []]})],
+        ["t.parquet"],
+        "t.parquet: the target 'returned' expects one value per set, or a list of labels that are numbers or text; got "
+        "lists of Arrow's struct<a: int64>.",
+    ),
     "lists out of step": (
         [lambda: write("t.parquet", lists([[1.0], [2.0, 3.0]], [["a"], ["b"]]))],
         ["t.parquet"],

@@ -158,6 +158,47 @@ def test_ids_of_any_type_are_grouped_and_read_again(janossy, ids):
     assert {name: found[b].elements["x"].values.tolist() for b, name in enumerate(found.ids)} == expected
 
 
+@pytest.mark.parametrize("name", ["X", "ID", "", "janossy_row", "JANOSSY_ROW"])
+def test_columns_of_any_name(janossy, name):
+    """DuckDB takes x and X for one name, and allows no empty name."""
+    write("a.parquet", {"id": [2, 1, 2], "x": [1.0, 2.0, 3.0], name: [6, 5, 4]})
+    assert janossy("group", "a.parquet", "--set-id", "id", "--out", "sets.parquet")[0] == 0
+    assert parquet.read_table("sets.parquet").to_pydict() == {
+        "id": [1, 2],
+        "x": [[2.0], [1.0, 3.0]],
+        name: [[5], [6, 4]],
+    }
+    if name:
+        assert janossy("group", "a.parquet", "--set-id", name, "--out", "other.parquet")[0] == 0
+        assert parquet.read_table("other.parquet")["x"].to_pylist() == [[3.0], [2.0], [1.0]]
+
+
+def test_nanoseconds_in_csv(janossy):
+    Path("a.csv").write_text("id,at\n1,2024-01-31T10:00:00.123456789\n1,2024-01-31 10:00\n", encoding="utf-8")
+    assert janossy("group", "a.csv", "--set-id", "id", "--out", "sets.parquet")[0] == 0
+    found = parquet.read_table("sets.parquet")["at"].combine_chunks().flatten()
+    assert (found[0].value - found[1].value, found.type) == (123456789, pa.timestamp("ns"))
+    Path("a.csv").write_text("id,at\n1,2024-01-31\n1,2024-02-31\n", encoding="utf-8")
+    code, _, err = janossy("group", "a.csv", "--set-id", "id", "--out", "other.parquet")
+    assert code == 2 and "Traceback" not in err
+    assert err.startswith("janossy: a.csv: a value does not fit its column's type (")
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_durations_stay_durations(janossy, unit):
+    """DuckDB makes intervals of them, which Parquet lacks, and which have no nanoseconds."""
+    kind = pa.duration(unit)
+    times = pa.array([1_500_001, 2, None], kind)
+    write("a.parquet", pa.table({"id": [2, 1, 2], "x": times, "in": pa.ListArray.from_arrays([0, 1, 1, 3], times)}))
+    assert janossy("group", "a.parquet", "--set-id", "id", "--out", "sets.parquet")[0] == 0
+    found = parquet.read_table("sets.parquet")
+    assert found["x"].cast(pa.list_(pa.int64())).to_pylist() == [[2], [1_500_001, None]]
+    assert found["x"].type == pa.list_(pa.field("element", kind)) and found["in"].type.value_type.value_type == kind
+    write("b.parquet", pa.table({"id": pa.array([7, 6, 7], kind), "y": [1, 2, 1]}))
+    out = janossy("group", "b.parquet", "--set-id", "id", "--set-columns", "y", "--out", "other.parquet")
+    assert out[0] == 0 and parquet.read_table("other.parquet")["id"].cast(pa.int64()).to_pylist() == [6, 7]
+
+
 def test_it_loads_no_torch():
     """Torch takes more memory than the sorting needs."""
     code = "import janossy.cli.workflow.grouping, sys; print(sys.modules.keys() & {'duckdb', 'torch', 'sklearn'})"
@@ -187,11 +228,13 @@ def test_folders_and_patterns(janossy, tmp_path):
          "column 'y' expects one value per set; got 1 in a.parquet, row 1 and 2 in b.parquet, row 2, both of set 1."),
         ({"a": {"ix": [1]}}, (), "has no column 'id'; it has ix."),
         ({"a": {"id": [1], "x": [1]}}, ("--set-columns", "id"), "both name 'id'"),
+        ({"a": {"id": [[1]], "x": [1]}}, (), "expects a column of numbers, text or dates; got Arrow's list<"),
+        ({"a": {"id": pa.nulls(2), "x": [1, 2]}}, (), "got none in a.parquet, row 1."),
         ({"a": {"id": [1], "x": [1]}}, ("--memory", "much"), "DuckDB cannot sort the rows"),
         ({}, (), "there is no file or folder a.parquet"),
         ({"a": {"id": pa.array([], pa.int64())}}, (), "but no rows"),
     ],
-    ids=["columns", "types", "no id", "not constant", "no such", "twice", "memory", "no file", "no row"],
+    ids=["columns", "types", "no id", "varies", "no such", "twice", "lists", "nulls", "memory", "no file", "no row"],
 )  # fmt: skip
 def test_what_is_refused(janossy, tmp_path, tables, arguments, message):
     for name, columns in tables.items():

@@ -365,12 +365,77 @@ def test_predict_reads_lists_and_times_as_fit_does(rows, separator, options):
     assert values_of(found.context["at"]) == values_of(fitted.context["at"])
 
 
+def test_lists_of_one_entry_each_are_lists_as_in_the_fit(janossy):
+    """Else a column of single entries beside one of lists would belong to the sets, or rows would be elements."""
+    text_file("t.csv", "name,x,w,y", *(f"n{i},{i}|2,u|v,{i % 2}" for i in range(20)))
+    options = ("--list-separator", "|")
+    fit = ("fit", "t.csv", "--target", "y", "--drop", "name", "--strategy", "linear", *options, "--out", "model")
+    assert janossy(*fit)[0] == 0
+    for rows in (["n,1|2,u|v", "m,3,v"], ["n,1,u", "n,,", "n,2,v"], ["n,,", "n,,"]):
+        text_file("new.csv", "name,x,w", *rows)
+        code, out, err = janossy("predict", "model", "new.csv", *options, "--out", "p.csv")
+        assert code == 0 and f"{len(rows)} sets" in out, err
+        Path("p.csv").unlink()
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_codes_beyond_64_bits_in_lists_keep_their_digits(ending):
+    """They are text in all files and for the model, as outside of lists. Beside fractions they are numbers."""
+
+    def table(name: str, *lists: str) -> Path:
+        rows = [f'{i};"{x}"' if ending == "csv" else f'{{"id": {i}, "x": {x}}}' for i, x in enumerate(lists)]
+        return text_file(f"{name}.{ending}", *(["id;x"] if ending == "csv" else []), *rows)
+
+    code = 2**63
+    files = [table("a", f"[{code}, {code + 1}]", "[]", "[7]")]
+    files += [table("b", "[7]")] if ending == "csv" else []
+    fitted = sets_to_fit(files, Recipe(("id",)) if len(files) == 1 else Recipe(drop=("id",))).sets
+    assert values_of(fitted.elements["x"])[:3] == [str(code), str(code + 1), "7"]
+    if ending == "csv":
+        found = sets_to_predict([table("c", "[7, 8]")], TableEncoder().fit(fitted), Recipe()).sets
+        assert values_of(found.elements["x"]) == ["7", "8"]
+    amounts = sets_to_fit([table("d", f"[{code}, 1.5]", "[]", "[7]")], Recipe(("id",))).sets.elements["x"]
+    assert amounts.kind == "numeric" and values_of(amounts) == [code, 1.5, 7]
+
+
 def test_text_in_brackets_is_no_list_if_training_had_such_text():
     table = pa.table({"id": [1, 2], "x": ["[a]", "[b]"]})
     encoder = TableEncoder().fit(as_sets(table, set_id="id"))
     text_file("t.csv", "id;x", "1;[a]", "2;[b]")
     found = sets_to_predict([Path("t.csv")], encoder, Recipe(("id",))).sets
     assert values_of(found.elements["x"]) == ["[a]", "[b]"]
+
+
+@pytest.mark.parametrize("zone", ["", "Z"])
+@pytest.mark.parametrize("day", ["2024-01-31", "2024/1/31", "31/01/2024", "01/31/2024"])
+def test_nanoseconds_of_dates(day, zone):
+    """They are kept. Zeros, which pandas writes, need no nanoseconds."""
+    zone = zone if "-" in day else ""
+    digits = (".123456789", ".123456788", ".1", "")
+    text_file("t.csv", "id,x", *(f"{i},{day}T10:00:00{each}{zone}" for i, each in enumerate(digits)))
+    found = sets_to_fit([Path("t.csv")], Recipe(("id",)))
+    times = found.sets.elements["x"]
+    expected = np.array(["2024-01-31T10:00:00"], "datetime64[ns]") + np.array([123456789, 123456788, 10**8, 0])
+    assert times.kind == "date" and np.array_equal(times.values, expected) and not found.notes
+    text_file("t.csv", "id,x", f"1,{day}T10:00:00.123456000{zone}")
+    times = sets_to_fit([Path("t.csv")], Recipe(("id",))).sets.elements["x"].values
+    assert times.dtype == "datetime64[us]" and times[0] == np.datetime64("2024-01-31T10:00:00.123456")
+
+
+def test_the_order_of_day_and_month_belongs_to_the_model(janossy):
+    rows = [f"n{i},{i % 3},{i + 1}/02/2024,{i % 2}" for i in range(20)]
+    text_file("t.csv", "name,x,at,y", *rows)
+    fit = ("fit", "t.csv", "--set-id", "name", "--target", "y", "--strategy", "linear", "--out", "model")
+    assert janossy(*fit)[0] == 0
+    text_file("iso.csv", "name,x,at", "n,1,2024-02-01", "m,2,2024-02-03")
+    text_file("day.csv", "name,x,at", "n,1,01/02/2024", "m,2,03/02/2024")  # by itself it could be the 2nd of January
+    for name in ("iso", "day"):
+        assert janossy("predict", "model", f"{name}.csv", "--out", f"{name}-p.csv")[0] == 0
+    assert Path("iso-p.csv").read_text() == Path("day-p.csv").read_text()
+    text_file("day.csv", "name,x,at", "n,1,01/02/2024", "m,2,01/31/2024")
+    code, _, err = janossy("predict", "model", "day.csv", "--out", "p.csv")
+    says = "day.csv, row 2: column 'at' expects dates with the day first, as in training; got 01/31/2024."
+    assert code == 2 and says in err
 
 
 # Files of other makers
@@ -525,6 +590,25 @@ def test_the_index_of_a_frame_is_left_out(janossy):
     assert code == 0 and "orders.parquet: __index_level_0__ is the index of a pandas frame, and left out." in out
     assert "__index_level_0__" not in json.loads(Path("model/fit.json").read_text(encoding="utf-8"))["recipe"]["drop"]
     assert janossy("predict", "model", "orders.parquet", "--out", "p.csv")[0] == 0
+
+
+@pytest.mark.parametrize("name", ["c", None])
+@pytest.mark.parametrize("option", ["target", "drop", "set_columns", "numeric", "weight", "groups"])
+def test_an_option_may_name_the_index_of_a_frame(option, name):
+    columns = {"id": [1, 1, 2, 2], "x": [1.0, 2.0, 3.0, 4.0], "y": [0, 0, 1, 1]}
+    frame = pd.DataFrame(columns, index=pd.Index([5.0, 5.0, 6.0, 6.0], name=name))
+    frame.to_parquet("t.parquet")
+    column = name or "__index_level_0__"
+    recipe = replace(Recipe(("id",), ("y",)), **{option: (column,)})
+    read = sets_to_fit([Path("t.parquet")], recipe)
+    assert not any("index" in note for note in read.notes)
+    assert (column in read.sets.elements, column in read.sets.context) == (option == "numeric", option == "set_columns")
+    if option == "target":
+        assert read.targets.tolist() == [5, 6]
+    if option in ("numeric", "set_columns"):
+        found = sets_to_predict([Path("t.parquet")], TableEncoder().fit(read.sets), read.recipe)
+        assert list(found.sets.elements) == list(read.sets.elements)
+        assert list(found.sets.context) == list(read.sets.context)
 
 
 # Sets without a target

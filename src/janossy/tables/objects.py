@@ -1,5 +1,6 @@
 """Arrays of objects in the type that Arrow infers, and in ours where Arrow has none."""
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -40,6 +41,33 @@ def inferred(values: np.ndarray, name: str) -> pa.Array:
             "counts as a Counter, and the entries of other dicts as columns."
         )
     return array
+
+
+def from_json(values: Sequence[Any]) -> pa.Array:
+    """Returns values of JSON, or lists or objects of them, in the type that Arrow infers.
+
+    Whole numbers beyond 64 bits become text, as codes are. Beside other numbers, those that floats do not hold make all
+    of them decimals.
+    Raises: ArrowInvalid or ArrowTypeError for values of several kinds.
+    """
+    try:
+        return pa.array(values)
+    except (OverflowError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        found = {type(x) for x in values} - {type(None)}
+        missing = pa.array([x is None for x in values])
+        if found == {list}:
+            offsets = np.cumsum([0] + [len(x or ()) for x in values])
+            inner = from_json([each for x in values for each in x or ()])
+            return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), inner, mask=missing)
+        if found == {dict}:
+            names = list(dict.fromkeys(name for x in values for name in x or ()))
+            fields = [from_json([(x or {}).get(name) for x in values]) for name in names]
+            return pa.StructArray.from_arrays(fields, names, mask=missing)
+        if found == {int}:
+            return pa.array([None if x is None else str(x) for x in values])
+        if found <= {int, float}:
+            return pa.array([None if x is None else Decimal(repr(x)) for x in values])
+        raise error if isinstance(error, pa.ArrowException) else pa.ArrowInvalid(str(error)) from None
 
 
 def _large_integers(values: np.ndarray) -> pa.Array | None:

@@ -11,6 +11,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 
+def check_types(schema: pa.Schema, set_id: Sequence[str]) -> None:
+    """Raises a ValueError if a column of ids holds lists, structs or intervals, which have no order."""
+    for name in set_id:
+        kind = schema.field(name).type
+        while isinstance(kind, pa.BaseExtensionType | pa.DictionaryType):
+            kind = kind.value_type if isinstance(kind, pa.DictionaryType) else kind.storage_type
+        if (pa.types.is_nested(kind) and not pa.types.is_run_end_encoded(kind)) or pa.types.is_interval(kind):
+            raise ValueError(
+                f"set_id={name!r} expects a column of numbers, text or dates; got Arrow's {kind}. Name another column."
+            )
+
+
 def begins(ids: pa.Table) -> np.ndarray:
     """Returns the rows whose id differs from the row before, with the first row."""
     if len(ids) == 0:
@@ -42,6 +54,7 @@ class FileIds:
         self.last: tuple[Any, ...] | None = None
         self.descent: int | None = None
         """A row of the file whose id is less than the id before it."""
+        check_types(schema, set_id)
         self._index()
 
     def _index(self) -> None:
@@ -101,10 +114,14 @@ def check_apart(files: Sequence[FileIds]) -> None:
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Returns keys that Arrow can compare: text for its codes, UUIDs as stored, and 32-bit floats."""
     kind = column.type
+    if pa.types.is_null(kind):
+        return column.cast(pa.bool_())
+    if pa.types.is_run_end_encoded(kind):
+        return _plain(pa.chunked_array([pc.run_end_decode(each) for each in column.chunks], kind.value_type))
     if pa.types.is_dictionary(kind):
-        return column.cast(kind.value_type)
+        return _plain(column.cast(kind.value_type))
     if isinstance(kind, pa.BaseExtensionType):
-        return column.cast(kind.storage_type)
+        return _plain(column.cast(kind.storage_type))
     return column.cast(pa.float32()) if pa.types.is_float16(kind) else column
 
 

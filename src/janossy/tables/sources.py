@@ -89,6 +89,8 @@ def _unnamed_index(x: Any, named: Collection[str]) -> list[str]:
     left = []
     if isinstance(x, pa.Table | pa.RecordBatch):
         left = [name for name in index_columns(x.schema) if name not in named]
+    if left and len(left) == x.num_columns:  # nothing else was meant
+        return []
     if left:
         warn(f"{', '.join(left)} is the index of a pandas frame, and left out. Rename it to use it.", stacklevel=4)
     return left

@@ -151,6 +151,7 @@ def _written(
         datetime.now(UTC).isoformat(timespec="seconds"),
         _as_unicode(shlex.join(["janossy", *sys.argv[1:]])),
         tuple(name for name in request.recipe.ids if name in schema.names and is_text(schema.field(name).type)),
+        dict(read.kinds),
     )
     folder = save(model, part / "model")
     record = replace(record, model=digest(folder))

@@ -1,6 +1,6 @@
 """The work of ``janossy group``: from tables of one row per element, in any order, to a file of one row per set."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from janossy.tables.arrow import without_halves
 from janossy.tables.files import Files, check_alike, open_files
 from janossy.tables.ids import all_names, parts_of
 from janossy.tables.paths import COMPRESSED, FORMATS, ending_of, found_files, is_address, stored_files
-from janossy.tables.sorted_ids import begins
+from janossy.tables.sorted_ids import begins, check_types
 
 try:
     import duckdb
@@ -36,7 +36,7 @@ WHOLE = dict.fromkeys((*WORKBOOKS, *(inner + ending for inner in LINES for endin
 """The formats by the endings of names: of files that are read piece by piece, and of files that are read whole."""
 
 ROW = "janossy_row"
-"""The column of row numbers, which keeps the order of the rows of a set."""
+"""The column of row numbers, which keeps the order of the rows of a set. Underscores follow if files have this name."""
 
 BATCH = 2**16
 GROUP = 2**17
@@ -152,6 +152,10 @@ def _group(
     for name in (*set_id, *set_columns):
         if name not in files.schema.names:
             raise BadArgument(f"{files.names[0]} has no column {name!r}; it has {', '.join(files.schema.names)}.")
+    try:
+        check_types(files.schema, set_id)
+    except ValueError as error:
+        raise BadArgument(in_options(error)) from None
     rows = _Rows(files, set_id)
     out.parent.mkdir(parents=True, exist_ok=True)
     with beside(out) as part, beside(out) as spilled, interruptible(), duckdb.connect() as connection:
@@ -164,8 +168,8 @@ def _group(
         except duckdb.Error as error:
             raise BadArgument(f"DuckDB cannot sort the rows: {str(error).splitlines()[0]}") from error
         part.rename(out)
-    if rows.constant and rows.several:
-        names = ",".join(sorted(rows.constant))
+    if (constant := rows.constant - {""}) and rows.several:
+        names = ",".join(sorted(constant))
         tell(f"one value in each set: {names}. --set-columns {names} makes them columns of the sets, as a target is.")
     return num_sets
 
@@ -175,6 +179,9 @@ class _Rows:
 
     def __init__(self, files: Files, set_id: Sequence[str]) -> None:
         self.files, self.set_id = files, set_id
+        self.row = ROW
+        while self.row in files.schema.names:
+            self.row += "_"
         self.ends: list[int] = []
         self.wrong: BadArgument | None = None
         """The error that ended the reading. DuckDB would change its words."""
@@ -195,9 +202,26 @@ class _Rows:
                             f"--set-id {name} expects an id in every row; got none in {fragment.path}, row {at + 1}."
                         )
                         raise self.wrong
-                yield batch.append_column(ROW, pa.array(np.arange(row, row + len(batch))))
+                columns = [_cast(each, _stored(each.type)) for each in batch.columns]
+                yield pa.RecordBatch.from_arrays(
+                    [*columns, pa.array(np.arange(row, row + len(batch)))], schema=self.sorted_as
+                )
                 row += len(batch)
             self.ends.append(row)
+
+    @property
+    def sorted_as(self) -> pa.Schema:
+        """The schema for DuckDB, in which a column is called by its number: DuckDB takes x and X for one name."""
+        kinds = [*(_stored(kind) for kind in self.files.schema.types), pa.int64()]
+        return pa.schema([(str(j), kind) for j, kind in enumerate(kinds)])
+
+    def restored(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """Yields rows from DuckDB under their names, with their numbers as the last column."""
+        for batch in batches:
+            kinds = self.files.schema.types
+            back = {j: _stored(kind, durations=True) for j, kind in enumerate(kinds) if _stored(kind) != kind}
+            columns = [_cast(values, back.get(j, values.type)) for j, values in enumerate(batch.columns)]
+            yield pa.table(columns, [*self.files.schema.names, self.row])
 
     def _read(self, fragment: Any) -> Iterator[pa.RecordBatch]:
         """Yields the rows of a file.
@@ -208,6 +232,9 @@ class _Rows:
             for batch in fragment.to_batches(self.files.schema, batch_size=BATCH, batch_readahead=2):
                 batch.validate(full=True)
                 yield batch
+        except BadArgument as error:
+            self.wrong = error
+            raise
         except (pa.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0][:150]
             self.wrong = BadArgument(f"{fragment.path} cannot be read: it is damaged ({reason}).")
@@ -220,13 +247,14 @@ class _Rows:
 
 
 def _write(connection: Any, rows: _Rows, set_id: Sequence[str], set_columns: Sequence[str], part: Path) -> int:
-    schema = rows.files.schema.append(pa.field(ROW, pa.int64()))
-    table = connection.from_arrow(pa.RecordBatchReader.from_batches(schema, rows.batches()))
-    order = ", ".join(_quoted(name) for name in (*set_id, ROW))
+    table = connection.from_arrow(pa.RecordBatchReader.from_batches(rows.sorted_as, rows.batches()))
+    names = [*rows.files.schema.names, rows.row]
+    order = ", ".join(_quoted(names.index(name)) for name in (*set_id, rows.row))
     num_sets = 0
     writer: parquet.ParquetWriter | None = None
     try:
-        for sets in _groups(_whole_sets(table.order(order).to_arrow_reader(BATCH), set_id), rows, set_id, set_columns):
+        batches = rows.restored(table.order(order).to_arrow_reader(BATCH))
+        for sets in _groups(_whole_sets(batches, set_id), rows, set_id, set_columns):
             writer = writer or parquet.ParquetWriter(part, sets.schema)
             writer.write_table(sets)
             num_sets += len(sets)
@@ -240,11 +268,10 @@ def _write(connection: Any, rows: _Rows, set_id: Sequence[str], set_columns: Seq
     return num_sets
 
 
-def _whole_sets(batches: Iterator[pa.RecordBatch], set_id: Sequence[str]) -> Iterator[tuple[pa.Table, np.ndarray]]:
+def _whole_sets(batches: Iterator[pa.Table], set_id: Sequence[str]) -> Iterator[tuple[pa.Table, np.ndarray]]:
     """Yields the sorted rows in tables of whole sets, with the rows at which sets begin."""
     waiting: list[pa.Table] = []
-    for batch in batches:
-        table = pa.Table.from_batches([batch])
+    for table in batches:
         last = waiting[-1].slice(len(waiting[-1]) - 1) if waiting else table.slice(0, 0)
         firsts = begins(pa.concat_tables([last, table]).select(list(set_id))) - len(last)
         cut = int(firsts[-1])
@@ -301,7 +328,7 @@ def _check_constant(
         return
     at = int(np.argmin(alike))
     begin = int(firsts[np.searchsorted(firsts, at, side="right") - 1])
-    here, there = (rows.place(table[ROW][row].as_py()) for row in (begin, at))
+    here, there = (rows.place(table[rows.row][row].as_py()) for row in (begin, at))
     ids = ", ".join(str(table[each][at]) for each in set_id)
     raise BadArgument(
         f"column {name!r} expects one value per set; got {values[begin]} in {here} and {values[at]} in {there}, both "
@@ -321,6 +348,29 @@ def _alike(values: pa.Array, firsts: np.ndarray) -> np.ndarray:
     if pa.types.is_floating(values.type):
         alike = pc.or_(alike, pc.fill_null(pc.and_(pc.is_nan(values), pc.is_nan(first)), False))
     return cast(np.ndarray, alike.to_numpy(zero_copy_only=False))
+
+
+def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    return values if values.type == kind else values.cast(kind)
+
+
+def _stored(kind: pa.DataType, durations: bool = False) -> pa.DataType:
+    """Returns a type that DuckDB sorts and gives back. Without ``durations`` these are whole numbers.
+
+    DuckDB would make intervals of durations, which Parquet lacks, and it has no 16-bit floats.
+    """
+    if pa.types.is_duration(kind):
+        return kind if durations else pa.int64()
+    if pa.types.is_float16(kind):
+        return pa.float32()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        build = pa.list_ if pa.types.is_list(kind) else pa.large_list
+        inner = _stored(kind.value_type, durations)
+        return kind if inner == kind.value_type else build(inner)
+    if pa.types.is_struct(kind):
+        fields = [each.with_type(_stored(each.type, durations)) for each in kind]
+        return kind if fields == list(kind) else pa.struct(fields)
+    return kind
 
 
 def _quoted(text: object, mark: str = '"') -> str:

@@ -74,8 +74,8 @@ def predict(
     recipe = Recipe() if record is None else record.recipe
     out.parent.mkdir(parents=True, exist_ok=True)
     with warnings_said(console):
-        text_ids = () if record is None else record.text_ids
-        read = sets_to_predict(files, model.encoder, recipe, set_id, text_ids, dialect, _are_text(model))
+        text_ids, kinds = ((), {}) if record is None else (record.text_ids, record.kinds)
+        read = sets_to_predict(files, model.encoder, recipe, set_id, text_ids, dialect, _are_text(model), kinds)
         try:
             columns = predictions(model, read.sets, recipe.target)
             if mark_far:

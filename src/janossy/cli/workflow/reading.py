@@ -1,15 +1,15 @@
 """Tables from files: Parquet, Arrow, CSV, Excel and JSON lines. Several files with one schema are one table."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import ipc, parquet
 
 from janossy.cli.errors import BadArgument
@@ -19,16 +19,20 @@ from janossy.cli.workflow.excel import as_text, is_workbook, read_sheet
 from janossy.cli.workflow.local_copies import local_copy
 from janossy.cli.workflow.text_types import (
     AS_TEXT,
+    CONTRADICTIONS,
+    LISTS,
     SEPARATED,
     Facts,
     Role,
     Spelling,
     Taken,
     cast,
+    contradicts,
     look_of_text,
     taken_as_type,
 )
 from janossy.tables.arrow import index_columns, is_text, one_chunk, without_views
+from janossy.tables.objects import from_json
 from janossy.tables.paths import COMPRESSED, FORMATS, stored_files
 
 File = Path | str
@@ -86,12 +90,20 @@ class _SomeRows(TableRows):
         return super().place(int(self.numbers[row]))
 
 
-def read_tables(files: Sequence[File], roles: Mapping[str, Role] | None = None, dialect: Dialect = ANY) -> TableRows:
+def read_tables(
+    files: Sequence[File],
+    roles: Mapping[str, Role] | None = None,
+    dialect: Dialect = ANY,
+    kinds: Mapping[str, str] | None = None,
+    named: Collection[str] = (),
+) -> TableRows:
     """Returns the rows of these files, whose formats are known from their first bytes and their names.
 
     The files must have the same columns, in any order. Whole numbers and other numbers can be mixed; text and numbers
     cannot. A column has one type in all CSV files. It follows from ``roles`` and from all values, or from Parquet and
-    Arrow files beside them. Columns of text in workbooks are treated like those of CSV files.
+    Arrow files beside them. ``kinds`` are the kinds of columns in training, as far as they are ``AMBIGUOUS``. Columns
+    of text in workbooks are treated like those of CSV files. Columns that were the index of a pandas frame are left out
+    unless they are in ``roles`` or ``named``.
 
     Raises: BadArgument, naming the file, for one that does not exist, or is empty, damaged or of another format. For
     two
@@ -104,8 +116,9 @@ def read_tables(files: Sequence[File], roles: Mapping[str, Role] | None = None, 
     read = [_read_stored(file, dialect) if isinstance(file, str) else _read(file, dialect) for file in files]
     tables, notes = [table for table, _ in read], []
     for number, table in enumerate(tables):
-        if left := [name for name in index_columns(table.schema) if name not in roles]:
-            tables[number] = table.drop_columns(left)
+        left = [name for name in index_columns(table.schema) if name not in roles and name not in named]
+        tables[number] = table.drop_columns(left).replace_schema_metadata(None)  # which says what the index was
+        if left:
             notes.append(f"{files[number]}: {', '.join(left)} is the index of a pandas frame, and left out.")
     first = tables[0].column_names
     for file, table in zip(files, tables, strict=True):
@@ -127,7 +140,9 @@ def read_tables(files: Sequence[File], roles: Mapping[str, Role] | None = None, 
         untyped = [is_untyped for _, is_untyped in read]
         of_text = _texts_of_cells(tables, name, untyped, roles.get(name) in AS_TEXT)
         if any(of_text):
-            taken[name] = _typed(tables, name, of_text, roles.get(name), dialect.spelling)
+            before = (kinds or {}).get(name, "")
+            _check_dates(files, tables, name, of_text, before, dialect.spelling)
+            taken[name] = _typed(tables, name, of_text, roles.get(name), dialect.spelling, before)
         elif roles.get(name, "target") == "target" and (note := _look(tables, name)):
             notes.append(f"column {name!r} {note}.")
         if roles.get(name) in ("id", "text id"):
@@ -254,46 +269,71 @@ def _json_lines(file: Path, dialect: Dialect) -> pa.Table:
 
 def _json_column(file: Path, name: str, values: list[Any]) -> pa.Array:
     try:
-        return pa.array(values)
-    except OverflowError:  # codes of more than 64 bits
-        return pa.array([None if x is None else str(x) for x in values])
+        return from_json(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        if not all(type(x) in (int, float, type(None)) for x in values):
-            reason = str(error).splitlines()[0].rstrip(".")
-            raise BadArgument(
-                f"{file}: the column {name!r} expects values of one kind; got several ({reason}). Write all alike."
-            ) from None
-        return pa.array([None if x is None else Decimal(repr(x)) for x in values])  # whole numbers beyond floats
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise BadArgument(
+            f"{file}: the column {name!r} expects values of one kind; got several ({reason}). Write all alike."
+        ) from None
 
 
-def _typed(tables: list[pa.Table], name: str, of_text: Sequence[bool], role: Role | None, spelling: Spelling) -> Taken:
+def _check_dates(
+    files: Sequence[File],
+    tables: Sequence[pa.Table],
+    name: str,
+    of_text: Sequence[bool],
+    before: str,
+    spelling: Spelling,
+) -> None:
+    """Raises a BadArgument, naming the row, for a date whose day and month are not in the order of training."""
+    if before not in CONTRADICTIONS:
+        return
+    for file, table, is_read in zip(files, tables, of_text, strict=True):
+        if is_read:
+            values = spelling.trimmed(one_chunk(table[name]))
+            if (row := pc.index(contradicts(values, before), True).as_py()) >= 0:
+                raise BadArgument(
+                    f"{file}, row {row + 1}: column {name!r} expects dates with the {before}, as in training; got "
+                    f"{values[row]}. Correct it, or write all dates as 2024-01-31."
+                )
+
+
+def _typed(
+    tables: list[pa.Table], name: str, of_text: Sequence[bool], role: Role | None, spelling: Spelling, before: str
+) -> Taken:
     """Gives a column one type in all tables from CSV files, in place, and returns that type."""
     given = [table.schema.field(name).type for table, is_read in zip(tables, of_text, strict=True) if not is_read]
+    texts = [one_chunk(table[name]) for table, is_read in zip(tables, of_text, strict=True) if is_read]
     facts = Facts()
-    for table, is_read in zip(tables, of_text, strict=True):
-        if is_read and role == "words":
-            facts.add_lists(one_chunk(table[name]), spelling)
-        elif is_read and role not in AS_TEXT:
-            facts.add(one_chunk(table[name]), spelling)
+    for text in texts:
+        if role == "words":
+            facts.add_lists(text, spelling)
+        elif role not in AS_TEXT:
+            facts.add(text, spelling)
     if role is None and given:
         role = "numeric" if all(map(_is_number, given)) else "text" if any(map(_is_words, given)) else "plain"
-    taken = taken_as_type(facts, role or "plain")
+    taken = taken_as_type(facts, role or "plain", before)
     place = tables[0].column_names.index(name)
     while True:
         try:
-            columns = {
-                number: cast(one_chunk(table[name]), taken.kind, spelling)
-                for number, table in enumerate(tables)
-                if of_text[number]
-            }
+            columns = _cast(texts, taken.kind, spelling)
             break
         except pa.ArrowException as error:  # such as a day that does not exist, or an unclosed list
-            what = "lists" if taken.kind in ("list", *SEPARATED.values()) else "dates and times"
+            what = "lists" if taken.kind in (*LISTS, *SEPARATED.values()) else "dates and times"
             reason = str(error).splitlines()[0][:80]
             taken = Taken("text", "text", f"looks like {what}, and not all can be read: taken as text ({reason})")
-    for number, column in columns.items():
+    for number, column in zip(np.flatnonzero(of_text), columns, strict=True):
         tables[number] = tables[number].set_column(place, name, column)
     return taken
+
+
+def _cast(texts: Sequence[pa.Array], kind: str, spelling: Spelling) -> list[pa.Array]:
+    """Returns the values of several files in one type. That of lists follows from the values of all files."""
+    if kind not in LISTS:
+        return [cast(text, kind, spelling) for text in texts]
+    values = cast(pa.concat_arrays(texts), kind, spelling)
+    ends = np.cumsum([len(text) for text in texts])
+    return [values.slice(end - len(text), len(text)) for text, end in zip(texts, ends, strict=True)]
 
 
 SAMPLE = 2**16

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -64,6 +64,7 @@ class Record:
 
     - ``scores``: the scores on validation sets, by name, the main one first.
     - ``text_ids``: the columns of ids that are text.
+    - ``kinds``: the kinds of columns of text files that other files may leave open, such as dates with the day first.
     """
 
     recipe: Recipe
@@ -79,6 +80,7 @@ class Record:
     finished: str
     command: str
     text_ids: tuple[str, ...] = ()
+    kinds: dict[str, str] = field(default_factory=dict)
     model: str = ""
     """The digest of the model beside the record."""
     digest: str = ""

@@ -15,9 +15,11 @@ from janossy.cli.workflow.record import Recipe
 from janossy.cli.workflow.wording import in_options
 from janossy.tables import Column, SetTable, as_sets
 from janossy.tables.arrow import without_halves
+from janossy.tables.columns import from_arrow
 from janossy.tables.grouping import Grouping, group_numbers
 from janossy.tables.ids import Ids, parts_of
-from janossy.tables.lists import Lists, holds_lists
+from janossy.tables.lists import Lists, holds_lists, storage_type
+from janossy.tables.sorted_ids import check_types
 from janossy.tables.sources import source
 from janossy.tables.targets import checked_weights
 
@@ -32,7 +34,7 @@ class Read:
     - With a ``stream``, the sets are those of the first piece.
     - ``labelled``: flags (B,) of sets with a target, if not all predicted sets have one.
     - ``notes``: lines for the user.
-    - ``reasons``: the reasons for the types of columns of text.
+    - ``reasons``: the reasons for the types of columns of text. ``kinds``: those types, as far as ``AMBIGUOUS``.
     - ``weights`` and ``groups`` (B,): the weight of each set in a fit, and its group number.
     """
 
@@ -43,6 +45,7 @@ class Read:
     labelled: np.ndarray | None = None
     notes: tuple[str, ...] = ()
     reasons: Mapping[str, str] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
     recipe: Recipe = field(default_factory=Recipe)
     weights: np.ndarray | None = None
     groups: np.ndarray | None = None
@@ -94,6 +97,11 @@ def _labels(rows: TableRows, recipe: Recipe, name: str, group: Grouping | None) 
     """
     if len(recipe.targets) > 1:
         raise BadArgument(f"{rows.files[0]}: the target {name!r} holds lists of labels, and must be the only target.")
+    if pa.types.is_nested(kind := storage_type(rows.table[name].type).value_type):
+        raise BadArgument(
+            f"{rows.files[0]}: the target {name!r} expects one value per set, or a list of labels that are numbers or "
+            f"text; got lists of Arrow's {kind}. Name another column."
+        )
     lists = rows.table[name].to_pylist()
     if all(each is None or len(set(each)) <= 1 for each in lists) and max(len(each or ()) for each in lists) > 1:
         raise BadArgument(
@@ -131,7 +139,7 @@ def _weights_and_groups(
                 if option == "weight":
                     column = Column("numeric", checked_weights(column, rows.place))
                 found[option] = column if group is None else group.one_a_set(column, name, rows.place)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise BadArgument(in_options(error)) from None
     weights = found["weight"].values if "weight" in found else None
     return weights, group_numbers([found["groups"]]) if "groups" in found else None
@@ -166,12 +174,8 @@ def has_all(table: pa.Table, names: Sequence[str]) -> np.ndarray:
 
 def grouped(rows: TableRows, set_id: Sequence[str]) -> Grouping:
     """Groups the rows of each set. Raises: BadArgument for a row without an id."""
-    columns = {name: source(rows.table[name], name) for name in set_id}
-    for name, column in columns.items():
-        if isinstance(column, Lists):
-            raise BadArgument(f"{rows.files[0]}: --set-id {name} expects numbers or text; got lists.")
     try:
-        return Grouping.by({n: c for n, c in columns.items() if not isinstance(c, Lists)}, rows.place)
+        return Grouping.by({name: from_arrow(rows.table[name], name) for name in set_id}, rows.place)
     except ValueError as error:
         raise BadArgument(in_options(error)) from None
 
@@ -198,6 +202,16 @@ def split_ids(recipe: Recipe, known: Sequence[str]) -> Recipe:
     each = (recipe.set_id, recipe.inner_id)
     outer, inner = (tuple(part for name in names for part in parts_of(name, known)) for names in each)
     return replace(recipe, set_id=outer, inner_id=inner)
+
+
+def check_ids(rows: TableRows, ids: Sequence[str]) -> None:
+    """Raises a BadArgument if a column of ids is not in the table, or holds lists or structs."""
+    for name in ids:
+        check_known(name, rows.table.column_names, "set_id", rows.files[0])
+    try:
+        check_types(rows.table.schema, ids)
+    except ValueError as error:
+        raise BadArgument(in_options(error)) from None
 
 
 def check_known(name: str, known: Sequence[str], option: str, file: File) -> None:

@@ -13,6 +13,7 @@ from janossy.cli.workflow.reading import File, TableRows, read_tables
 from janossy.cli.workflow.record import Recipe
 from janossy.cli.workflow.sets_of_rows import (
     Read,
+    check_ids,
     check_known,
     exact_classes,
     option_of,
@@ -20,7 +21,7 @@ from janossy.cli.workflow.sets_of_rows import (
     split_ids,
     with_targets,
 )
-from janossy.cli.workflow.text_types import roles_of
+from janossy.cli.workflow.text_types import AMBIGUOUS, TO_NANOSECONDS, roles_of
 from janossy.cli.workflow.values import check_numbers, check_values, id_like
 from janossy.cli.workflow.wording import in_options
 from janossy.tables.ids import all_names
@@ -57,7 +58,8 @@ def sets_to_fit(
         (*all_names(recipe.ids), *recipe.groups), (), recipe.categorical, (*numeric, *recipe.weight), (), False
     )
     targets = {name: "class" if classes else roles.get(name, "target") for name in recipe.targets}
-    rows = read_tables(files, {**roles_of((), targets=recipe.targets), **roles, **targets}, dialect)
+    roles = {**roles_of((), targets=recipe.targets), **roles, **targets}
+    rows = read_tables(files, roles, dialect, named=(*recipe.set_columns, *recipe.drop))
     if classes:
         rows = exact_classes(rows, recipe.target)
     known = rows.table.column_names
@@ -68,6 +70,7 @@ def sets_to_fit(
     for option, names in named.items():
         for name in names:
             check_known(name, known if option in OF_COLUMNS else known + leaves, option, files[0])
+    check_ids(rows, recipe.ids)
     if len(recipe.targets) > 1 and not classes:
         check_numbers(rows, recipe.targets)
     anything = (*recipe.categorical, *recipe.drop, *recipe.ids, *(recipe.target if classes else ()))
@@ -90,7 +93,9 @@ def sets_to_fit(
     if asked and read.targets is not None and read.targets.dtype.kind in "OU":
         read = replace(read, targets=_as_numbers(rows, recipe, read.targets))
     reasons = {name: taken.reason for name, taken in rows.taken.items()}
-    return replace(read, notes=tuple(notes), reasons=reasons, recipe=recipe)
+    kinds = {name: taken.kind.removesuffix(TO_NANOSECONDS) for name, taken in rows.taken.items()}
+    kinds = {name: kind for name, kind in kinds.items() if kind in AMBIGUOUS}
+    return replace(read, notes=tuple(notes), reasons=reasons, kinds=kinds, recipe=recipe)
 
 
 def stream_to_fit(paths: Sequence[File], recipe: Recipe) -> Read:

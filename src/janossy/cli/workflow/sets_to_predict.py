@@ -1,7 +1,7 @@
 """Sets to predict, from the rows of tables, in the columns and types of a model."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ from janossy.cli.workflow.reading import File, TableRows, read_tables
 from janossy.cli.workflow.record import Recipe
 from janossy.cli.workflow.sets_of_rows import (
     Read,
-    check_known,
+    check_ids,
     exact_classes,
     has_all,
     has_lists,
@@ -21,7 +21,7 @@ from janossy.cli.workflow.sets_of_rows import (
     unknown,
     with_targets,
 )
-from janossy.cli.workflow.text_types import LIST, Role, roles_of
+from janossy.cli.workflow.text_types import LIST, SEPARATED, Role, roles_of
 from janossy.cli.workflow.values import check_values
 from janossy.tables import TableEncoder
 from janossy.tables.codes import CategoryCodes
@@ -37,11 +37,12 @@ def sets_to_predict(
     text_ids: Collection[str] = (),
     dialect: Dialect = ANY,
     classes: bool = False,
+    kinds_in_fit: Mapping[str, str] | None = None,
 ) -> Read:
     """Returns the sets of these tables, in the columns of a model's encoder, and the targets of sets that have one.
 
     ``set_id`` are ids, one per level, that override those of the recipe. Rows with lists need none. Text in files is
-    read in the model's types. Text targets are read as classes if ``classes``.
+    read in the model's types, and by ``kinds_in_fit``. Text targets are read as classes if ``classes``.
     Raises: BadArgument, naming file, column and row, for invalid data.
     """
     roles = model_roles(encoder)
@@ -49,7 +50,13 @@ def sets_to_predict(
     roles |= roles_of(all_names(ids.ids), text_ids, targets=recipe.targets, classes=classes)
     if recipe.null_values and not dialect.spelling.null_values:
         dialect = replace(dialect, spelling=replace(dialect.spelling, null_values=recipe.null_values))
-    rows = read_tables(files, roles, dialect)
+    lists = dialect.spelling.list_separator != ""
+    as_in_fit = {
+        name: kind
+        for name, kind in (kinds_in_fit or {}).items()
+        if name in roles and (lists or kind not in SEPARATED.values())
+    }
+    rows = read_tables(files, roles, dialect, as_in_fit)
     if classes:
         rows = exact_classes(rows, recipe.targets)
     kinds = {code.name: code.kind for code in (*encoder.elements, *encoder.context)}
@@ -64,8 +71,8 @@ def sets_to_predict(
     if not set_id and not set(ids.ids) <= set(known) and has_lists(rows.table):
         ids = Recipe()
     ids = split_ids(ids, known)
+    check_ids(rows, ids.ids)
     for name in ids.ids:
-        check_known(name, known, "set_id", files[0])
         if name in kinds and not any(name in leaf_names(field, kinds) for field in fields if field.name != name):
             raise BadArgument(
                 f"--set-id expects columns that the model does not read as data; got {name!r}, which it reads. Name "

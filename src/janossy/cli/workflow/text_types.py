@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from janossy.tables.objects import from_json
+
 MARKS = ("?", "-", "--", ".")
 """Marks of a missing value in tables that people type. A note says that they are taken as missing."""
 
@@ -35,6 +37,9 @@ ISO = rf"^\d{{4}}-\d{{2}}-\d{{2}}{CLOCK}(Z|[+-]\d{{2}}:?\d{{2}})?$"
 ZONED = r"(Z|[+-]\d{2}:?\d{2})$"
 YEAR_FIRST = rf"^\d{{4}}[/.-]\d{{1,2}}[/.-]\d{{1,2}}{CLOCK}$"
 YEAR_LAST = rf"^\d{{1,2}}[/.-]\d{{1,2}}[/.-]\d{{4}}{CLOCK}$"
+FINE = r":\d{2}\.\d{6}\d*[1-9]"
+"""Times of day that microseconds do not hold."""
+
 DAY_FIRST = r"^(1[3-9]|2\d|3[01])[/.-]|^\d{1,2}[.]"
 MONTH_FIRST = r"^\d{1,2}[/-](1[3-9]|2\d|3[01])[/-]"
 LIST = r"(?s)^\s*(\[.*\]|\([^()]*,[^()]*\)|\{[^{}:]*\})\s*$"
@@ -149,6 +154,7 @@ class Facts:
         self._count("zoned", pc.and_(pc.match_substring_regex(plain, ISO), pc.match_substring_regex(plain, ZONED)))
         for name, pattern in {"year first": YEAR_FIRST, "year last": YEAR_LAST}.items():
             self._count(name, pc.match_substring_regex(plain, pattern))
+        self._count("fine", pc.match_substring_regex(plain, FINE))
         if self.counts["year last"]:
             of_dates = plain.filter(pc.match_substring_regex(plain, YEAR_LAST))
             self._count("day first", pc.match_substring_regex(of_dates, DAY_FIRST))
@@ -188,6 +194,10 @@ SEPARATED = {"int64": "separated int64", "float64": "separated float64", "text":
 """The kinds of columns of lists by a separator, by the kind of their parts. All others are text."""
 
 
+LISTS = ("list", "text list")
+"""The kinds of columns of lists in JSON or Python's notation."""
+
+
 @dataclass(frozen=True)
 class Taken:
     """The type as which a column of text is read, with the reason. ``kind`` is one that ``cast`` reads."""
@@ -197,9 +207,31 @@ class Taken:
     note: str = ""
 
 
-def taken_as_type(facts: Facts, role: Role) -> Taken:
-    """Returns the type of a column. Codes stay text unless the role or all values are numbers."""
-    taken = _taken(facts, role)
+DATES = ("date", "zoned", "year first", "day first", "month first")
+TO_NANOSECONDS = " to nanoseconds"
+"""The ending of kinds of dates that microseconds do not hold."""
+
+AMBIGUOUS = ("day first", "month first", *SEPARATED.values())
+"""Kinds that some values of a column show and others leave open. Files of one model are read alike."""
+
+CONTRADICTIONS = {"day first": MONTH_FIRST, "month first": DAY_FIRST}
+"""Dates that are not of a kind."""
+
+
+def contradicts(values: pa.Array, kind: str) -> pa.Array:
+    """Flags trimmed dates whose day and month are not in the order of this kind."""
+    are_dates = pc.match_substring_regex(values, YEAR_LAST)
+    return pc.and_(are_dates, pc.match_substring_regex(values, CONTRADICTIONS[kind]))
+
+
+def taken_as_type(facts: Facts, role: Role, before: str = "") -> Taken:
+    """Returns the type of a column. Codes stay text unless the role or all values are numbers.
+
+    ``before`` is the kind of the column in training if it is one of ``AMBIGUOUS``.
+    """
+    taken = _taken(facts, role, before)
+    if taken.kind in DATES and facts.counts.get("fine", 0):
+        return replace(taken, kind=taken.kind + TO_NANOSECONDS)
     if (num := facts.counts.get("padded", 0)) and taken.kind == "text" and not taken.note:
         return replace(taken, note=f"has white space around values ({num:,}), which is left out")
     as_they_are = ("text", "mostly numbers", *SEPARATED.values())
@@ -208,13 +240,12 @@ def taken_as_type(facts: Facts, role: Role) -> Taken:
     return taken
 
 
-def _taken(facts: Facts, role: Role) -> Taken:
+def _taken(facts: Facts, role: Role, before: str = "") -> Taken:
     counts = facts.counts
     if role in OF_ELEMENTS and facts.all("list"):
-        return Taken("list", "lists")
-    if role in OF_ELEMENTS and counts.get("separated", 0):
-        assert facts.parts is not None
-        of_parts = _taken(facts.parts, role).kind
+        return Taken("text list" if role == "words" else "list", "lists")
+    if role in OF_ELEMENTS and (counts.get("separated", 0) or before in SEPARATED.values()):
+        of_parts = _taken(facts.parts or Facts(), role).kind
         return Taken(SEPARATED.get(of_parts, SEPARATED["text"]), "lists, by --list-separator")
     if role in AS_TEXT:
         return Taken("text", "text in training")
@@ -243,6 +274,8 @@ def _taken(facts: Facts, role: Role) -> Taken:
         return Taken("zoned" if counts["zoned"] else "date", "dates")
     if facts.all("year first"):
         return Taken("year first", "dates")
+    if facts.all("year last") and before in CONTRADICTIONS:
+        return Taken(before, "dates")
     if facts.all("year last") and bool(counts.get("day first")) != bool(counts.get("month first")):
         return Taken("day first" if counts["day first"] else "month first", "dates")
     if facts.share("number") >= MOSTLY:
@@ -296,8 +329,8 @@ def cast(values: pa.Array, kind: str, spelling: Spelling) -> pa.Array:
         return pc.replace_substring_regex(plain, r"^\+", "").cast(pa.int64() if kind == "int64" else pa.float64())
     if kind == "bool":
         return plain.cast(pa.bool_())
-    if kind == "list":
-        return _lists(plain)
+    if kind in LISTS:
+        return _lists(plain, kind == "text list")
     if kind == "time":
         padded = pc.replace_substring_regex(plain, r"^(\d):", r"0\1:")
         padded = pc.replace_substring_regex(padded, r"^(\d{2}:\d{2})$", r"\1:00")
@@ -306,6 +339,8 @@ def cast(values: pa.Array, kind: str, spelling: Spelling) -> pa.Array:
             .cast(pa.timestamp("ns"))
             .cast(pa.time64("ns"))
         )
+    unit = "ns" if kind.endswith(TO_NANOSECONDS) else "us"
+    kind = kind.removesuffix(TO_NANOSECONDS)
     if kind == "year first":
         plain = pc.replace_substring_regex(plain, r"^(\d{4})[/.-](\d{1,2})[/.-](\d{1,2})", r"\1-\2-\3")
     if kind == "day first":
@@ -316,14 +351,19 @@ def cast(values: pa.Array, kind: str, spelling: Spelling) -> pa.Array:
     plain = pc.replace_substring_regex(plain, r"^(\d{4}-\d{2})-(\d)([ T]|$)", r"\1-0\2\3")
     plain = pc.replace_substring_regex(plain, r"T", " ")
     plain = pc.replace_substring_regex(plain, r" (\d):", r" 0\1:")
-    if kind == "zoned":
-        return plain.cast(pa.timestamp("us", "UTC"))
-    return plain.cast(pa.timestamp("us"))
+    plain = pc.replace_substring_regex(plain, r"(:\d{2}\.\d{6})0+", r"\1") if unit == "us" else plain
+    return plain.cast(pa.timestamp(unit, "UTC" if kind == "zoned" else None))
 
 
-def _lists(values: pa.Array) -> pa.Array:
-    """Returns lists from JSON or Python's notation. Raises: ArrowInvalid for any other text."""
-    return pa.array([None if text is None else _list(text) for text in values.to_pylist()])
+def _lists(values: pa.Array, are_words: bool) -> pa.Array:
+    """Returns lists from JSON or Python's notation. Whole numbers among words are codes, and become text.
+
+    Raises: ArrowInvalid for any other text.
+    """
+    lists = [None if text is None else _list(text) for text in values.to_pylist()]
+    if are_words:
+        lists = [items and [str(x) if type(x) is int else x for x in items] for items in lists]
+    return from_json(lists)
 
 
 def _list(text: str) -> list[Any]:
@@ -364,7 +404,8 @@ def type_of(kind: str) -> pa.DataType:
         "bool": pa.bool_(),
         "time": pa.time64("ns"),
         "zoned": pa.timestamp("us", "UTC"),
-    }.get(kind, pa.timestamp("us"))
+        "zoned" + TO_NANOSECONDS: pa.timestamp("ns", "UTC"),
+    }.get(kind, pa.timestamp("ns" if kind.endswith(TO_NANOSECONDS) else "us"))
 
 
 def roles_of(
