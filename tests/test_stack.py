@@ -27,7 +27,7 @@ from janossy import (
     predict,
 )
 from janossy.functions import GatedAttention
-from janossy.nn import AttentionMean, ColumnEmbedding, PooledNorm, PowerMean, Readout
+from janossy.nn import AttentionMean, ColumnEmbedding, PooledNorm, PowerMean, Readout, SelfAttention
 from janossy.stack import clip_grad_norm_, scale_steps
 from tests.examples import Transformer
 from tests.laws import close
@@ -419,6 +419,16 @@ def test_modes_dtypes_and_states_are_those_of_modules():
     other.load_state_dict(state)
     close(other(sets, generators=sources()), stack(sets, generators=sources()))
     assert stack.float()([each.to(torch.float32) for each in sets]).dtype == torch.float32
+
+
+def test_explain_is_of_the_present_mode_and_weights():
+    pooling = JanossyPooling(TupleMLP(2, D, 4), Tuples(2), orderings_train=Sampled(1, k=2))
+    stack = Stack([JanossyNetwork(None, pooling, encoder=SelfAttention(D, num_heads=1)) for _ in range(R)])
+    sets = Ragged.from_sizes(torch.randn(30, D), [10, 20])
+    assert "pooling: network by network" in stack.explain(sets)
+    assert "pooling: the means over all k-tuples together" in stack.eval().explain(sets)
+    stack(sets)
+    assert "3 networks" in stack.double().explain(sets.with_values(sets.values.double()))
 
 
 def test_joined_sets_and_a_context():

@@ -119,11 +119,12 @@ class Stack(nn.Module):
     def explain(self, sets: Ragged | Sequence[Ragged], *, joined: bool = False) -> str:
         """Returns which parts are computed for all networks together, and the first network's ``explain``."""
         batch = as_batch(sets, len(self), joined)
+        self._is_bound = False
         with untouched(self):
             elements = self._elements(batch)
-            ordered = self._ordered(batch, elements)
-            how = ELEMENTS if self._problem_of_elements(ordered, elements) else self._how(ordered, elements)
         self._bind()
+        ordered = self._ordered(batch, elements)
+        how = ELEMENTS if self._problem_of_elements(ordered, elements) else self._how(ordered, elements)
         lines = [f"{len(self)} networks of {batch.num_sets} sets each"]
         for name, together in (("h", self._h_together), ("rho", self._rho_together)):
             kind = type(getattr(self.network, name)).__name__
@@ -163,6 +164,10 @@ class Stack(nn.Module):
         self._members, self._last = tuple(self._members[number] for number in chosen), None
         self._bind()
         return self
+
+    def unregistered(self) -> tuple[nn.Module, ...]:
+        """Returns the modules whose mode follows the stack's, beside those that are registered."""
+        return self._members
 
     def train(self, mode: bool = True) -> Self:
         for member in self._members:
