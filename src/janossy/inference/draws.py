@@ -19,7 +19,7 @@ from janossy.orderings import RandomOrderings, Rows
 from janossy.orderings.contract import takes_all
 from janossy.orderings.drawn import Drawn, independent_draws
 from janossy.sets import Ragged
-from janossy.sets.transfer import upload
+from janossy.sets.transfer import upload, widest
 
 FIRST_LOOK, NEXT_LOOK = 4, 1.75
 """The number of blocks at the first look if a set is finished, and the factor to the next look."""
@@ -88,7 +88,7 @@ class Draws:
         self.num_blocks = dict.fromkeys(self.ends, 0)
         self.sample: Sample | None = None
         population = [populations[n] for n in sets.sizes]
-        self.population = upload(torch.tensor(population, dtype=torch.float64), sets.device)
+        self.population = upload(torch.tensor(population, dtype=widest(sets.device)), sets.device)
 
     def take(self, active: list[int], num_blocks: dict[int, int]) -> Sample:
         """Returns all outputs so far, including further blocks of the active sets.

@@ -16,7 +16,9 @@ from janossy.nn.network import JanossyNetwork
 from janossy.orderings import Sampled
 from janossy.orderings.contract import Orderings, as_random
 from janossy.orderings.rows import Rows, build_rows
+from janossy.orderings.source import Source
 from janossy.sets import Ragged, check_ragged
+from janossy.sets.transfer import widest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -151,7 +153,7 @@ def sensitivity(
         num_swaps: steps of the search for the worst order; 0 reports the worst of the sampled orders.
         generator: the source of the permutations and of the swaps, on the sets' device.
 
-    Shapes: sets.values (N, *features) -> as in ``Sensitivity``, in float64.
+    Shapes: sets.values (N, *features) -> as in ``Sensitivity``, in float64 (on MPS float32).
     Invariance: within and between are unbiased over the draw of sets and permutations.
     Cost: num_permutations·B rows of f, and up to min(100, n(n - 1)/2)·num_swaps for each set.
     Raises:
@@ -228,7 +230,7 @@ class _Predictions:
         context = None if self.context is None else self.context[chosen].repeat_interleave(orders.shape[1], 0)
         outputs = self.link(self.network.read_out(rows.values, context))
         self.num_evaluations += len(outputs)
-        return cast(Tensor, outputs.double().unflatten(0, orders.shape[:2]))
+        return cast(Tensor, outputs.to(widest(outputs.device)).unflatten(0, orders.shape[:2]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,9 +285,9 @@ def _search(
             break
         num_tried = min(SWAPS_A_STEP, int(num_pairs[active].max()))
         bound = num_pairs[active, None]
-        drawn = torch.rand(len(active), num_tried, dtype=torch.float64, device=device, generator=generator) * bound
+        drawn = Source(device, generator).bits(len(active), num_tried) % bound
         every = torch.arange(num_tried, device=device) % bound
-        tried = every.where(bound <= num_tried, drawn.long())
+        tried = every.where(bound <= num_tried, drawn)
         candidates = _swapped(orders[active], earlier[tried], later[tried])
         farthest, choice = (predictions(active, candidates) - mean[active, None]).norm(dim=2).max(1)
         better = farthest > deviations[active]
