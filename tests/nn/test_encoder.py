@@ -294,6 +294,32 @@ def test_relations_without_kernels(name, monkeypatch):
         close(got, expected, atol=1e-9, rtol=1e-9)
 
 
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("kernels", [True, False])
+@pytest.mark.parametrize("activation", ["tanh", "softplus"])
+def test_relations_of_numbers_out_of_the_reach_of_series(k, kernels, activation, monkeypatch):
+    """Beside a set whose numbers are not finite, and one that a series takes."""
+    if not kernels:
+        monkeypatch.setattr(relation_means, "on_kernels_eagerly", lambda _: False)
+    f = TupleMLP(k, WIDTH, 3, activation=activation)
+    sets = distinct_sets((24, 12, 24, 1) if k == 2 else (11, 5, 11, 1), width=WIDTH)
+    scales = torch.tensor([1e6, 1e6, 1.0, 1.0]).repeat_interleave(torch.tensor(sets.sizes))
+    sets = sets.with_values(sets.values * scales[:, None])
+    found, expected = (
+        value_and_gradients(Undrawn(layers.Relations(f, evaluate=how)), sets) for how in ("auto", "gather")
+    )
+    for got, want in zip(found, expected, strict=True):
+        close(got, want, atol=1e-8, rtol=1e-9)
+    sets.values[0] = torch.nan
+    assert torch.equal(layers.Relations(f)(sets).values.isnan().any(1), torch.arange(len(sets.values)) < sets.sizes[0])
+
+
+def test_relations_of_too_many_tuples_out_of_the_reach_of_series():
+    sets = Ragged.from_sets([1e6 * torch.randn(4000, 2)])
+    with pytest.raises(ValueError, match=r"a series can reach; got .* Scale the elements"):
+        layers.Relations(TupleMLP(2, 2, 3, activation="tanh"))(sets)
+
+
 def test_each_set_is_computed_the_cheapest_way(monkeypatch):
     """By series or by tuples, as its size and ``evaluate`` say."""
     seen = []
