@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.utils import prune
 
 from janossy import (
     GRU,
@@ -647,3 +648,55 @@ SEEDS = layers.SetEncoder([layers.SeedAttention(WIDTH, num_seeds=2)])
 def test_errors(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+class Adapted(nn.Module):
+    """A layer with low-rank weights of its own beside it, as libraries for adaptation make."""
+
+    def __init__(self, base: nn.Linear) -> None:
+        super().__init__()
+        self.base = base
+        self.low = nn.Linear(base.in_features, base.out_features, bias=False)
+
+    def forward(self, x):
+        return self.base(x) + self.low(x)
+
+
+def adapted(projections: dict[str, nn.Linear], owner: nn.Module) -> None:
+    for name, layer in projections.items():
+        owner.get_submodule(name.rpartition(".")[0]).project = changed = Adapted(copy.deepcopy(layer))
+        layer.weight.data += changed.low.weight.data
+
+
+def hooked(projections: dict[str, nn.Linear], owner: nn.Module) -> None:
+    for name, layer in projections.items():
+        owner.get_submodule(name).register_forward_hook(lambda layer, args, out: 2 * out)
+        layer.weight.data *= 2
+        layer.bias.data *= 2
+
+
+def pruned(projections: dict[str, nn.Linear], owner: nn.Module) -> None:
+    for name, layer in projections.items():
+        changed = prune.l1_unstructured(owner.get_submodule(name), "weight", 0.5)
+        changed.weight_orig.data *= 2  # as by a step of an optimiser; the hook then computes the weight again
+        layer.weight.data *= 2 * changed.weight_mask
+
+
+def without_bias(projections: dict[str, nn.Linear], owner: nn.Module) -> None:
+    for name, layer in projections.items():
+        owner.get_submodule(name).bias = None
+        layer.bias.data.zero_()
+
+
+@pytest.mark.parametrize("change", [adapted, hooked, pruned, without_bias])
+@pytest.mark.parametrize("name", ["self_attention", "induced_attention", "seed_attention", "slot_attention"])
+@pytest.mark.parametrize("padded", [True, False])
+def test_attention_calls_projections_that_a_user_changed(name, change, padded):
+    layer, sets = set_layer(name), distinct_sets((3, 0, 5), width=WIDTH)
+    before, expected = layer(sets).values, copy.deepcopy(layer)
+    change({name: part for name, part in expected.named_modules() if name.endswith("project")}, layer)
+    if padded:
+        close(layer.padded(*sets.to_padded())[0], expected.padded(*sets.to_padded())[0])
+    else:
+        close(layer(sets).values, expected(sets).values)
+    assert not torch.equal(layer(sets).values, before)
