@@ -10,11 +10,10 @@ from torch import Tensor
 
 from janossy.evaluate.packed import max_shared
 from janossy.evaluate.reduce import means_by_counts, widened
-from janossy.functions.structure import has_hooks, structure
+from janossy.functions.structure import structure
 from janossy.inference.error_bars import Sample
 from janossy.inference.models import SetFunction
-from janossy.nn.network import JanossyNetwork
-from janossy.nn.pooling import JanossyPooling
+from janossy.nn.network import JanossyNetwork, own_code
 from janossy.orderings import RandomOrderings, Rows
 from janossy.orderings.contract import takes_all
 from janossy.orderings.drawn import Drawn, independent_draws
@@ -39,9 +38,7 @@ class Control(Protocol):
 
 def is_of_its_rows(network: JanossyNetwork) -> bool:
     """Returns True if the output for a single row per set is what ``rows`` gives: nothing is added, or reduced."""
-    pooling = network.pooling
-    own = type(network).forward is JanossyNetwork.forward and type(pooling).forward is JanossyPooling.forward
-    return own and not (has_hooks(network) or has_hooks(pooling)) and pooling.reduce in OF_ONE_ROW
+    return own_code(network) is None and network.pooling.reduce in OF_ONE_ROW
 
 
 class Draws:

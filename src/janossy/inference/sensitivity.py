@@ -9,12 +9,14 @@ from torch import Tensor, nn
 
 from janossy.checks import check_generator, check_integer
 from janossy.evaluate.validation import check_context
+from janossy.inference.draws import is_of_its_rows
 from janossy.inference.models import network_in
 from janossy.inference.prediction import Link, named_link
 from janossy.nn.modes import evaluating
 from janossy.nn.network import JanossyNetwork
 from janossy.orderings import Sampled
 from janossy.orderings.contract import Orderings, as_random
+from janossy.orderings.drawn import Drawn
 from janossy.orderings.rows import Rows, build_rows
 from janossy.orderings.source import Source
 from janossy.sets import Ragged, check_ragged
@@ -185,7 +187,7 @@ def sensitivity(
         )
     max_rows = orderings.max_rows
     with evaluating(network):
-        predictions = _Predictions(network, network.elements(sets), context, orderings.k, linked)
+        predictions = _Predictions(network, sets, context, orderings.k, linked)
         drawn = Sampled(num_permutations, scheme="independent", max_rows=max_rows).enumerate(sets, generator)
         orders = _padded(drawn, sets)
         everything = torch.arange(len(sets), device=sets.device)
@@ -213,12 +215,13 @@ class _Predictions:
     """link(ρ(f(·))) of given orders, with a count of evaluations."""
 
     def __init__(
-        self, network: JanossyNetwork, elements: Ragged, context: Tensor | None, k: int | None, link: Link
+        self, network: JanossyNetwork, sets: Ragged, context: Tensor | None, k: int | None, link: Link
     ) -> None:
         self.network = network
-        self.elements = elements
+        self.sets = sets
+        self.elements = network.elements(sets)
         self.context = context
-        self.sizes = elements.offsets.diff()
+        self.sizes = sets.offsets.diff()
         self.k = k
         self.link = link
         self.num_evaluations = 0
@@ -226,9 +229,15 @@ class _Predictions:
     def __call__(self, chosen: Tensor, orders: Tensor) -> Tensor:
         """Returns the outputs of the chosen sets (S,), in orders (S, R, max n): (S, R, out)."""
         given = _Given(orders, self.sizes[chosen], self.k)
-        rows = self.network.pooling.rows(self.elements[chosen], orderings=given)
-        context = None if self.context is None else self.context[chosen].repeat_interleave(orders.shape[1], 0)
-        outputs = self.link(self.network.read_out(rows.values, context))
+        sets, elements = self.sets[chosen], self.elements[chosen]
+        context = None if self.context is None else self.context[chosen]
+        if is_of_its_rows(self.network):
+            rows = self.network.pooling.rows(elements, orderings=given)
+            of_rows = None if context is None else context.repeat_interleave(orders.shape[1], 0)
+            outputs = self.link(self.network.read_out(rows.values, of_rows))
+        else:
+            apart = Drawn(given.enumerate(sets), sets.sizes, self.k).apart(lambda n: 1)
+            outputs = self.link(self.network(sets, apart, context=context, elements=elements))
         self.num_evaluations += len(outputs)
         return cast(Tensor, outputs.to(widest(outputs.device)).unflatten(0, orders.shape[:2]))
 
