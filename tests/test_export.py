@@ -31,6 +31,7 @@ from janossy import (
 )
 from janossy.export import PaddedNetwork, export_onnx
 from janossy.export.tuples import MAX_ELEMENTS
+from janossy.nn import SelfAttention, SetEncoder
 from tests.examples import Transformer, small_mlp, tying_key
 from tests.laws import close
 from tests.oracle import pool_by_definition
@@ -514,6 +515,23 @@ class Overriding(JanossyNetwork):
         return -super().forward(sets)
 
 
+class OwnPooling(JanossyPooling):
+    def forward(self, *args, **options):
+        return -super().forward(*args, **options)
+
+
+class OwnLayer(SelfAttention):
+    def forward(self, sets):
+        return super().forward(sets)
+
+
+def hooked_network(name: str) -> JanossyNetwork:
+    encoder = SetEncoder([SelfAttention(2, num_heads=1)])
+    made = JanossyNetwork(None, JanossyPooling(GRU(2, 3), Canonical()), encoder=encoder)
+    made.get_submodule(name).register_forward_hook(lambda *_: None)
+    return made
+
+
 def hooked_gru():
     f = GRU(2, 3)
     f.register_forward_hook(lambda *_: None)
@@ -524,9 +542,15 @@ def hooked_gru():
     ("model", "message"),
     [
         (JanossyPooling(GRU(2, 3), Canonical()), "expects a JanossyNetwork.*got JanossyPooling"),
-        (Overriding(None, JanossyPooling(GRU(2, 3), Canonical()), None), "no forward of its own; got Overriding"),
+        (Overriding(None, JanossyPooling(GRU(2, 3), Canonical()), None), "got a forward of its own in Overriding"),
         (JanossyNetwork(None, JanossyPooling(Transformer(), Canonical()), None), "RNN, GRU or LSTM.*got Transformer"),
-        (network(hooked_gru()), "without its hooks; got a hook"),
+        (network(hooked_gru()), "without hooks.*got a hook in the pooling"),
+        (hooked_network(""), "got a hook on the network"),
+        (hooked_network("pooling"), "got a hook on the pooling"),
+        (hooked_network("encoder"), "got a hook on the encoder's SetEncoder"),
+        (hooked_network("encoder.layers.0"), "got a hook on the encoder's SelfAttention"),
+        (JanossyNetwork(None, OwnPooling(GRU(2, 3), Canonical())), "got a forward of its own in OwnPooling"),
+        (JanossyNetwork(None, JanossyPooling(GRU(2, 3), Canonical()), encoder=OwnLayer(2, num_heads=1)), "in OwnLayer"),
         (network(GRU(2, 3), AllPermutations()), r"Canonical.*got AllPermutations"),
         (network(TupleMLP(5, 2, 3), Tuples(5)), r"k <= 4.*got Tuples\(k=5"),
         (network(GRU(2, 3), Sampled(2, k=2)), "without k, seed and exact_last"),
@@ -537,6 +561,15 @@ def hooked_gru():
 def test_networks_it_does_not_compute(model, message):
     with pytest.raises(ValueError, match=message):
         PaddedNetwork(model)
+
+
+def test_a_hook_that_comes_later_is_refused():
+    padded = PaddedNetwork(network(GRU(2, 3)))
+    handle = padded.network.register_forward_hook(lambda *_: None)
+    with pytest.raises(ValueError, match=r"got a hook on the network\. Remove it"):
+        padded(*padded_sets(3, 4))
+    handle.remove()
+    padded(*padded_sets(3, 4))
 
 
 def test_inputs_it_does_not_take():

@@ -27,7 +27,7 @@ from janossy import (
     predict,
 )
 from janossy.functions import GatedAttention
-from janossy.nn import AttentionMean, ColumnEmbedding, PooledNorm, PowerMean, Readout
+from janossy.nn import AttentionMean, ColumnEmbedding, PooledNorm, PowerMean, Readout, SelfAttention
 from janossy.stack import clip_grad_norm_, scale_steps
 from tests.examples import Transformer
 from tests.laws import close
@@ -419,6 +419,60 @@ def test_modes_dtypes_and_states_are_those_of_modules():
     other.load_state_dict(state)
     close(other(sets, generators=sources()), stack(sets, generators=sources()))
     assert stack.float()([each.to(torch.float32) for each in sets]).dtype == torch.float32
+
+
+class Doubled(JanossyNetwork):
+    def forward(self, *args, **options):
+        return 2 * super().forward(*args, **options)
+
+
+class DoubledPooling(JanossyPooling):
+    def forward(self, *args, **options):
+        return 2 * super().forward(*args, **options)
+
+
+def ones(sets: Ragged, **_: object) -> Tensor:
+    return torch.ones(len(sets), 2, dtype=torch.float64)
+
+
+OWN_CODE = {
+    "forward": lambda network: setattr(network, "__class__", Doubled),
+    "forward of the pooling": lambda network: setattr(network.pooling, "__class__", DoubledPooling),
+    "forward of an instance": lambda network: setattr(network, "forward", ones),
+    **{
+        f"hook on {name or 'the network'}": lambda network, name=name: network.get_submodule(
+            name
+        ).register_forward_hook(lambda module, args, out: 2 * out)
+        for name in ("", "h", "pooling", "pooling.f", "rho")
+    },
+}
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["before", "later"])
+@pytest.mark.parametrize("what", OWN_CODE)
+@pytest.mark.parametrize("case", ["k2 of ids", "gru"])
+def test_code_of_the_user_runs(case, what, later):
+    alone, sets = networks(case), batches(case, "ragged")
+    plain = Stack(alone)(sets, generators=sources())
+    stack = Stack(alone) if later else None
+    for network in (*alone, *(stack.members() if later else ())):
+        OWN_CODE[what](network)
+    stack = stack or Stack(alone)
+    each = zip(alone, sets, sources(), strict=True)
+    found = stack(sets, generators=sources())
+    close(found, torch.stack([network(own, generator=source) for network, own, source in each]))
+    assert not torch.allclose(found, plain)
+    assert "network by network" in stack.explain(sets)
+
+
+def test_explain_is_of_the_present_mode_and_weights():
+    pooling = JanossyPooling(TupleMLP(2, D, 4), Tuples(2), orderings_train=Sampled(1, k=2))
+    stack = Stack([JanossyNetwork(None, pooling, encoder=SelfAttention(D, num_heads=1)) for _ in range(R)])
+    sets = Ragged.from_sizes(torch.randn(30, D), [10, 20])
+    assert "pooling: network by network" in stack.explain(sets)
+    assert "pooling: the means over all k-tuples together" in stack.eval().explain(sets)
+    stack(sets)
+    assert "3 networks" in stack.double().explain(sets.with_values(sets.values.double()))
 
 
 def test_joined_sets_and_a_context():

@@ -3,10 +3,25 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
+from torch import nn
 
-from janossy import Ragged, predict
+from janossy import (
+    GRU,
+    Distinct,
+    ImportanceSampled,
+    JanossyEquivariant,
+    JanossyNetwork,
+    JanossyPooling,
+    Ragged,
+    Sampled,
+    TupleMLP,
+    Tuples,
+    predict,
+)
+from janossy.estimators import SetRegressor
 from janossy.estimators.batches import Examples
 from janossy.estimators.calibration import WIDTH, temperature
 from janossy.estimators.ensemble import Ensemble
@@ -14,6 +29,8 @@ from janossy.estimators.networks import BLOCKS, SEED
 from janossy.estimators.out_of_fold import Fold, outputs_by_draw
 from janossy.estimators.strategies import build_network
 from janossy.estimators.tasks import Classification, Regression
+from janossy.nn import SetLayer
+from janossy.orderings import Orderings
 from janossy.tables.layout import Layout
 from tests.laws import close
 
@@ -104,3 +121,55 @@ def test_the_temperature_is_that_of_sets_one_by_one(strategy):
 
     assert max(surprise(found * 1.02), surprise(found / 1.02)) > surprise(found)
     assert surprise(found) <= min(surprise(math.exp(x / 20)) for x in range(-59, 60)) + 1e-3
+
+
+def factory(orderings: Orderings, orderings_train: Orderings | None = None, encoder: SetLayer | None = None):
+    """Returns a strategy of these orderings, of single elements, pairs or whole sets."""
+
+    def build(layout: Layout, context: Layout, num_outputs: int) -> JanossyNetwork:
+        k = orderings.k
+        f = GRU(layout.num_numbers, 4) if k is None else TupleMLP(k, layout.num_numbers, (4, 4))
+        pooling = JanossyPooling(f, orderings, orderings_train=orderings_train)
+        return JanossyNetwork(None, pooling, nn.Linear(4, num_outputs), encoder=encoder).float()
+
+    return build
+
+
+def fitted(*strategies) -> SetRegressor:
+    sets = [x.numpy() for x in sets_of([n % 5 + 1 for n in range(30)])]
+    options = {"max_epochs": 1, "validation": 0.3, "random_state": 0}
+    return SetRegressor(list(strategies), **options).fit(sets, [float(x.sum()) for x in sets])
+
+
+@pytest.mark.parametrize(
+    "orderings",
+    [Distinct(1), Distinct(1, k=2), Distinct(3, k=2), Sampled(1, block=1)],
+    ids=repr,
+)
+def test_networks_of_a_users_own_orderings_predict(orderings):
+    model = fitted(factory(orderings), factory(Sampled(1)))
+    sets = [x.numpy() for x in sets_of([1, 2, 4, 7])]
+    mean, error = model.predict(sets, return_std=True)
+    assert np.isfinite(mean).all() and np.isfinite(error).all()
+    np.testing.assert_allclose(np.concatenate([model.predict([each]) for each in sets]), mean, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "message"),
+    [
+        (factory(ImportanceSampled(1)), "take a seed.*got ImportanceSampled.num_permutations=1.. Use Sampled"),
+        (factory(ImportanceSampled(5, k=2)), "orderings take a seed"),
+        (factory(Sampled(1), encoder=JanossyEquivariant(GRU(2, 2), Sampled(1))), "got Sampled.. in encoder. Give that"),
+    ],
+)
+def test_what_no_seed_fixes_is_refused_before_training(strategy, message, monkeypatch):
+    monkeypatch.setattr("torch.Tensor.backward", lambda *_: pytest.fail("this trained"))
+    with pytest.raises(ValueError, match=message):
+        fitted(strategy)
+
+
+def test_of_large_sets_none_are_drawn_by_orderings_without_a_seed():
+    model = fitted(factory(Tuples(2, max_rows=LARGE), ImportanceSampled(5, k=2)))
+    assert len(model.predict([np.ones((3, 2))])) == 1
+    with pytest.raises(ValueError, match=r"a set of 12 needs 132, .* over max_rows=100"):
+        model.predict([np.ones((12, 2))])

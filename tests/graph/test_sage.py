@@ -13,6 +13,7 @@ from janossy.evaluate import Packed
 from janossy.graph import layers, sage
 from janossy.graph.neighbourhoods import Neighbourhoods, TwoHops, two_hops
 from janossy.graph.sage import GraphSAGE
+from janossy.sets import Ragged
 from tests.laws import close
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -385,3 +386,25 @@ def test_the_example_in_the_docstring_runs():
     torch.set_default_dtype(torch.float32)
     found = doctest.DocTestFinder(recurse=False).find(GraphSAGE, module=sage, globs=names)
     assert [doctest.DocTestRunner().run(test).failed for test in found] == [0]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("widths", [(D, 2), (2, 7)])
+@pytest.mark.parametrize("kind", [layers.MeanLayer, layers.GCNLayer])
+def test_a_linear_map_that_a_user_changed_is_called(kind, widths, sparse):
+    """Vectors by definition are those of a vertex and of the mean of its neighbours, or the mean of all."""
+    layer, (d, out) = kind(*widths), widths
+    wide = 2 * d if kind is layers.MeanLayer else d
+    x, vertices = torch.randn(7, d), torch.tensor([1, 4, 6])
+    neighbours = [[0, 2], [], [3, 3, 5]]
+    sets = Ragged.from_sizes(torch.tensor([u for each in neighbours for u in each]), [2, 0, 3])
+    rows = []
+    for v, each in zip(vertices.tolist(), neighbours, strict=True):
+        mean = x[each].mean(0) if each else torch.zeros(d)
+        rows.append(torch.cat((x[v], mean)) if kind is layers.MeanLayer else x[[v, *each]].mean(0))
+    given = x.to_sparse_csr() if sparse else x
+    close(layer(given, sets, vertices), layer.linear(torch.stack(rows)))
+    layer.linear.register_forward_hook(lambda module, args, out: out.tanh())
+    close(layer(given, sets, vertices), layer.linear(torch.stack(rows)))
+    layer.linear = nn.Sequential(nn.Linear(wide, 4), nn.Tanh(), nn.Linear(4, out))
+    close(layer(given, sets, vertices), layer.linear(torch.stack(rows)))

@@ -197,6 +197,39 @@ def test_the_search_mostly_finds_the_worst_of_all_orders():
     assert share_of_true_worst(20) > 0.6 > 0.3 > share_of_true_worst(0)
 
 
+class Tripled(JanossyNetwork):
+    def forward(self, *args, **options):
+        return 3 * super().forward(*args, **options)
+
+
+class TripledPooling(JanossyPooling):
+    def forward(self, *args, **options):
+        return 3 * super().forward(*args, **options)
+
+
+@pytest.mark.parametrize("k", [None, 2])
+@pytest.mark.parametrize("what", ["forward", "forward of the pooling", "hook", "hook on the pooling"])
+def test_code_of_the_user_runs(what, k):
+    f = GRU(2, 3) if k is None else TupleMLP(2, 2, 3)
+    network, other = (JanossyNetwork(None, JanossyPooling(f, Sampled(1, k=k)), None) for _ in range(2))
+    match what:
+        case "forward":
+            other.__class__ = Tripled
+        case "forward of the pooling":
+            other.pooling.__class__ = TripledPooling
+        case "hook":
+            other.register_forward_hook(lambda module, args, out: 3 * out)
+        case "hook on the pooling":
+            other.pooling.register_forward_hook(lambda module, args, out: 3 * out)
+    sets = distinct_sets((3, 5, 0, 5, 1))
+    plain, own = (
+        sensitivity(each, sets, 4, num_swaps=3, generator=torch.Generator().manual_seed(0)) for each in (network, other)
+    )
+    close(own.standard_deviation, 3 * plain.standard_deviation)
+    close(own.worst_deviation, 3 * plain.worst_deviation)
+    assert torch.equal(own.worst_order.values, plain.worst_order.values) and plain.standard_deviation.any()
+
+
 def test_a_search_of_more_steps_finds_no_less_and_counts_its_rows():
     net, sets = network(), distinct_sets((3, 16, 1))
     results = [sensitivity(net, sets, 3, num_swaps=steps, generator=generator()) for steps in (0, 1, 2, 30)]

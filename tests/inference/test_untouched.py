@@ -24,6 +24,7 @@ from janossy import (
     predict,
 )
 from janossy.estimators import SetClassifier, SetRegressor
+from janossy.inference import evaluating
 from janossy.orderings import Learned
 
 
@@ -107,6 +108,21 @@ def test_a_stack():
     predict(stack, sets, seed=0)
     law_untouched(before, seen(stack))
     assert all(member.training for member in stack.members())
+
+
+@pytest.mark.parametrize("modes", ["train", "eval", "mixed"])
+@pytest.mark.parametrize("wrap", [lambda stack: stack, nn.Sequential], ids=["stack", "wrapper"])
+def test_the_members_of_a_stack(modes, wrap):
+    stack = Stack([network(Sampled(1)) for _ in range(2)]).train(modes != "eval")
+    if modes == "mixed":
+        stack.members()[0].h.eval()
+    sets = Ragged.from_sizes(torch.randn(12, 2), (5, 7))
+    before = seen(*stack.members())
+    with evaluating(wrap(stack)):
+        assert not any(module.training for member in stack.members() for module in member.modules())
+    law_untouched(before, seen(*stack.members()))
+    stack.explain(sets)
+    law_untouched(before, seen(*stack.members()))
 
 
 @pytest.mark.parametrize("estimator", [SetClassifier, SetRegressor])

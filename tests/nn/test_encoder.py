@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.utils import prune
 
 from janossy import (
     GRU,
@@ -292,6 +293,32 @@ def test_relations_without_kernels(name, monkeypatch):
     monkeypatch.setattr(relation_means, "on_kernels_eagerly", lambda _: False)
     for got, expected in zip(value_and_gradients(Undrawn(layer), sets), found, strict=True):
         close(got, expected, atol=1e-9, rtol=1e-9)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("kernels", [True, False])
+@pytest.mark.parametrize("activation", ["tanh", "softplus"])
+def test_relations_of_numbers_out_of_the_reach_of_series(k, kernels, activation, monkeypatch):
+    """Beside a set whose numbers are not finite, and one that a series takes."""
+    if not kernels:
+        monkeypatch.setattr(relation_means, "on_kernels_eagerly", lambda _: False)
+    f = TupleMLP(k, WIDTH, 3, activation=activation)
+    sets = distinct_sets((24, 12, 24, 1) if k == 2 else (11, 5, 11, 1), width=WIDTH)
+    scales = torch.tensor([1e6, 1e6, 1.0, 1.0]).repeat_interleave(torch.tensor(sets.sizes))
+    sets = sets.with_values(sets.values * scales[:, None])
+    found, expected = (
+        value_and_gradients(Undrawn(layers.Relations(f, evaluate=how)), sets) for how in ("auto", "gather")
+    )
+    for got, want in zip(found, expected, strict=True):
+        close(got, want, atol=1e-8, rtol=1e-9)
+    sets.values[0] = torch.nan
+    assert torch.equal(layers.Relations(f)(sets).values.isnan().any(1), torch.arange(len(sets.values)) < sets.sizes[0])
+
+
+def test_relations_of_too_many_tuples_out_of_the_reach_of_series():
+    sets = Ragged.from_sets([1e6 * torch.randn(4000, 2)])
+    with pytest.raises(ValueError, match=r"a series can reach; got .* Scale the elements"):
+        layers.Relations(TupleMLP(2, 2, 3, activation="tanh"))(sets)
 
 
 def test_each_set_is_computed_the_cheapest_way(monkeypatch):
@@ -621,3 +648,55 @@ SEEDS = layers.SetEncoder([layers.SeedAttention(WIDTH, num_seeds=2)])
 def test_errors(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+class Adapted(nn.Module):
+    """A layer with low-rank weights of its own beside it, as libraries for adaptation make."""
+
+    def __init__(self, base: nn.Linear) -> None:
+        super().__init__()
+        self.base = base
+        self.low = nn.Linear(base.in_features, base.out_features, bias=False)
+
+    def forward(self, x):
+        return self.base(x) + self.low(x)
+
+
+def adapted(projections: dict[str, nn.Linear], owner: nn.Module) -> None:
+    for name, layer in projections.items():
+        owner.get_submodule(name.rpartition(".")[0]).project = changed = Adapted(copy.deepcopy(layer))
+        layer.weight.data += changed.low.weight.data
+
+
+def hooked(projections: dict[str, nn.Linear], owner: nn.Module) -> None:
+    for name, layer in projections.items():
+        owner.get_submodule(name).register_forward_hook(lambda layer, args, out: 2 * out)
+        layer.weight.data *= 2
+        layer.bias.data *= 2
+
+
+def pruned(projections: dict[str, nn.Linear], owner: nn.Module) -> None:
+    for name, layer in projections.items():
+        changed = prune.l1_unstructured(owner.get_submodule(name), "weight", 0.5)
+        changed.weight_orig.data *= 2  # as by a step of an optimiser; the hook then computes the weight again
+        layer.weight.data *= 2 * changed.weight_mask
+
+
+def without_bias(projections: dict[str, nn.Linear], owner: nn.Module) -> None:
+    for name, layer in projections.items():
+        owner.get_submodule(name).bias = None
+        layer.bias.data.zero_()
+
+
+@pytest.mark.parametrize("change", [adapted, hooked, pruned, without_bias])
+@pytest.mark.parametrize("name", ["self_attention", "induced_attention", "seed_attention", "slot_attention"])
+@pytest.mark.parametrize("padded", [True, False])
+def test_attention_calls_projections_that_a_user_changed(name, change, padded):
+    layer, sets = set_layer(name), distinct_sets((3, 0, 5), width=WIDTH)
+    before, expected = layer(sets).values, copy.deepcopy(layer)
+    change({name: part for name, part in expected.named_modules() if name.endswith("project")}, layer)
+    if padded:
+        close(layer.padded(*sets.to_padded())[0], expected.padded(*sets.to_padded())[0])
+    else:
+        close(layer(sets).values, expected(sets).values)
+    assert not torch.equal(layer(sets).values, before)

@@ -157,6 +157,13 @@ def test_copies_agree(ordering, function, tmp_path):
         assert repr(other.orderings) == repr(layer.orderings)
 
 
+def test_copies_hold_nothing_of_the_last_sets():
+    layer = JanossyPooling(GRU(D, 2), Sampled(2))
+    before = len(pickle.dumps(layer))
+    layer(distinct_sets((2,) * 5000))
+    assert len(pickle.dumps(layer)) == len(pickle.dumps(copy.deepcopy(layer))) == before
+
+
 @pytest.mark.parametrize(("ordering", "function"), FITTING)
 @pytest.mark.cover(1)  # rows know no f, and f no orderings
 def test_devices(ordering, function, device):

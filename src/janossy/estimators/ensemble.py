@@ -13,6 +13,7 @@ from janossy.inference import Prediction
 from janossy.inference.error_bars import Sample
 from janossy.kernels.compilation import waiting
 from janossy.sets import Ragged
+from janossy.sets.transfer import widest
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,5 +119,5 @@ def _together(mean: Tensor, drawn: list[tuple[float, Prediction]]) -> Sample:
         average = blocks.sum(1, keepdim=True) / num_blocks[:, None, None]
         deviations = deviations + weight * (blocks - average).where(used[..., None], 0)
     sets, numbers = inside.cpu().nonzero(as_tuple=True)
-    unlimited = torch.full((len(mean),), torch.inf, dtype=torch.float64, device=mean.device)
+    unlimited = torch.full((len(mean),), torch.inf, dtype=widest(mean.device), device=mean.device)
     return Sample((mean[:, None] + deviations)[inside], sets, numbers, unlimited)

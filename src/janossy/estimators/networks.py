@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.inference import Link, Prediction, predict
+from janossy.inference.models import drawing_beside_pooling
 from janossy.inference.prediction import exact, of_groups
 from janossy.kernels.compilation import hurrying
 from janossy.nn import InnerSets, SetEncoder
@@ -34,7 +35,12 @@ def check_set_network(network: object, owner: str) -> None:
 
     The call is network(sets, context=…, generator=…) -> (B, out). The arguments are a ``Ragged``, the sets' own columns
     (B, e) or None, and the source of random numbers in training.
+
+    Raises: ValueError for a JanossyNetwork that ``predict_by`` cannot predict with.
     """
+    if isinstance(network, JanossyNetwork):
+        _check_draws_by_seed(network, owner)
+        return
     if isinstance(network, nn.Module):
         try:
             signature(network.forward).bind(None, context=None, generator=None)
@@ -43,6 +49,30 @@ def check_set_network(network: object, owner: str) -> None:
         else:
             return
     check_network(network, owner)
+
+
+def _check_draws_by_seed(network: JanossyNetwork, owner: str) -> None:
+    """Raises a ValueError unless a seed fixes all that a prediction samples."""
+    drawn = as_random(network.pooling.orderings.in_prediction(), owner)
+    if drawn is not None and not _takes_seed(drawn):
+        raise ValueError(
+            f"{owner} expects a network whose orderings take a seed, as a prediction is of the set alone; got {drawn}. "
+            "Use Sampled or Distinct, or these as orderings_train beside Tuples or AllPermutations."
+        )
+    if beside := drawing_beside_pooling(network):
+        name, orderings = next(iter(beside.items()))
+        raise ValueError(
+            f"{owner} expects a network in which only the pooling draws in evaluation; got {orderings} in {name}. "
+            "Give that layer fixed_in_eval=True, a seed, Tuples or AllPermutations."
+        )
+
+
+def _takes_seed(orderings: Orderings) -> bool:
+    drawn = as_random(orderings, "predict_by")
+    try:
+        return drawn is None or bool(drawn.redrawn(drawn.num_permutations, seed=SEED))
+    except ValueError:
+        return False
 
 
 def draws(network: nn.Module) -> TypeGuard[JanossyNetwork]:
@@ -102,11 +132,11 @@ def exact_outputs(network: nn.Module, sets: Ragged, context: Tensor | None) -> T
 def orderings_for(network: JanossyNetwork, n: int) -> Orderings:
     """Returns the orderings that a prediction of a set of n elements averages over.
 
-    If the network's own orderings need more rows than max_rows, they are those of training. A network that has learnt
-    from smaller sets can then predict larger ones.
+    If the network's own orderings need more rows than max_rows, they are those of training, if these take a seed. A
+    network that has learnt from smaller sets can then predict larger ones.
     """
     orderings, drawn = network.pooling.orderings.in_prediction(), network.pooling.orderings_train
-    if drawn is None or orderings.num_rows(n) <= orderings.max_rows:
+    if drawn is None or orderings.num_rows(n) <= orderings.max_rows or not _takes_seed(drawn):
         return orderings
     return drawn
 
@@ -141,7 +171,7 @@ def predict_by(
         num, block = num_permutations, None
         drawn = as_random(orderings, "predict")
         if drawn is not None and drawn.num_permutations == 1:
-            block = max(1, num // BLOCKS)
+            block = None if drawn.block == 1 else max(1, num // BLOCKS)  # such as Distinct, which takes no other
         elif drawn is not None:
             num = max(num, BLOCKS * drawn.num_permutations)
         some, of_some = sets, context

@@ -142,6 +142,9 @@ class Choice:
         self.asked = named(evaluate)
         self._last: tuple[tuple[Any, ...], Evaluator] | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_last": None}  # its case holds the sizes, and orderings with data, of the last sets
+
     @property
     def name(self) -> str:
         return "auto" if self.asked is None else self.asked.name

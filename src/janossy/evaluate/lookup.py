@@ -52,10 +52,6 @@ def looked_up(h: nn.Module, ids: Ragged) -> Lookup | None:
     It is also None if h does more than look ids up, or if a hook or a forward of the user would not run.
 
     Raises: ValueError for ids that are not in the embedding.
-
-    It is also None if h does more than look ids up, or if a hook or a forward of the user would not run.
-
-    Raises: ValueError for ids that are not in the embedding.
     """
     if type(h) is not nn.Embedding or torch.compiler.is_compiling() or ids.device.type != "cpu":
         return None

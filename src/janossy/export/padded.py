@@ -12,8 +12,9 @@ from janossy.export.indices import columns, flat, gather, sorted_places
 from janossy.export.recurrence import last_hidden
 from janossy.export.tuples import MAX_ELEMENTS, over_tuples
 from janossy.functions.checks import check_sequences
-from janossy.functions.structure import Recurrent, hooked, structure
-from janossy.nn.network import JanossyNetwork, takes
+from janossy.functions.structure import Recurrent, has_hooks, hooked, structure
+from janossy.nn.encoder.layer import SetLayer
+from janossy.nn.network import JanossyNetwork, own_code, takes
 from janossy.orderings import Canonical, Combinations, Sampled, Tuples
 from janossy.orderings.contract import check_budget
 
@@ -87,6 +88,8 @@ class PaddedNetwork(nn.Module):
         self.training = network.training
 
     def forward(self, x: Tensor, mask: Tensor, noise: Tensor | None = None) -> Tensor:
+        if not torch.compiler.is_compiling():
+            _check_own_code(self.network)  # hooks may come later
         self._check_inputs(x, mask, noise)
         x = x.masked_fill(mask.reshape(*mask.shape, *(1,) * (x.dim() - 2)).logical_not(), 0)
         elements, mask_read = self._elements(x, mask)
@@ -186,13 +189,32 @@ class PaddedNetwork(nn.Module):
             check_budget(orderings, sizes, orderings.max_rows, "a row for each tuple of places", "Ragged sets")
 
 
+def _check_own_code(network: JanossyNetwork) -> None:
+    """Raises a ValueError for code of the user that the parts of a network run without."""
+    found = own_code(network) or ("a hook in the pooling" if hooked(network.pooling) else None)
+    layers = [] if network.encoder is None else [m for m in network.encoder.modules() if isinstance(m, SetLayer)]
+    for layer in layers:
+        owners = [next(c for c in type(layer).__mro__ if name in vars(c)) for name in ("forward", "padded")]
+        if has_hooks(layer):
+            found = found or f"a hook on the encoder's {type(layer).__name__}"
+        later = owners[0] is not owners[1] and issubclass(*owners) and owners[1] is not SetLayer
+        if later or "forward" in vars(layer):
+            found = found or f"a forward of its own, without padded, in {type(layer).__name__}"
+    if found is not None:
+        raise ValueError(
+            f"PaddedNetwork expects a network without hooks and a forward of its own, as it calls the parts; got "
+            f"{found}. Remove it, or use Ragged sets."
+        )
+
+
 def _check_network(network: JanossyNetwork) -> None:
     """Raises a ValueError unless PaddedNetwork can compute the network."""
-    if not isinstance(network, JanossyNetwork) or type(network).forward is not JanossyNetwork.forward:
+    if not isinstance(network, JanossyNetwork):
         raise ValueError(
-            f"PaddedNetwork expects a JanossyNetwork, with no forward of its own; got {type(network).__name__}. "
-            "JanossyNetwork(None, pooling, None) makes one of a pooling layer."
+            f"PaddedNetwork expects a JanossyNetwork; got {type(network).__name__}. Write "
+            "JanossyNetwork(None, pooling, None) to make one of a pooling layer."
         )
+    _check_own_code(network)
     f, orderings = network.pooling.f, network.pooling.orderings
     if isinstance(orderings, Canonical) and (orderings.weighs_rows or orderings.k is not None):
         raise ValueError(
@@ -209,8 +231,6 @@ def _check_network(network: JanossyNetwork) -> None:
             f"PaddedNetwork expects a reduce among {', '.join(filter(None, REDUCTIONS))}; got "
             f"{network.pooling.reduce!r}. Build the network with one of those."
         )
-    if hooked(network.pooling):
-        raise ValueError("PaddedNetwork runs the parts of f without its hooks; got a hook. Remove it.")
     # There is one row of all elements per permutation, by noise alone.
     whole = type(orderings) is Sampled and (orderings.k, orderings.seed, orderings.exact_last) == (None, None, 0)
     if type(orderings) not in (Canonical, Tuples, Combinations) and not whole:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, TypeGuard, cast
 
 import torch
 from torch import Tensor, nn
@@ -222,6 +222,11 @@ def has_hooks(module: nn.Module) -> bool:
     """Returns True if a call of the module runs one of its own hooks, whatever the modules within it have."""
     m = module
     return bool(m._forward_hooks or m._forward_pre_hooks or m._backward_hooks or m._backward_pre_hooks)
+
+
+def is_linear(module: nn.Module) -> TypeGuard[nn.Linear]:
+    """Returns True if a call only multiplies by the module's weight and adds its bias, without code of the user."""
+    return isinstance(module, nn.Linear) and not overridden(module, nn.Linear.forward) and not hooked(module)
 
 
 def _mixes(module: nn.Module) -> bool:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from janossy.evaluate import Gather, Packed, Problem
 from janossy.evaluate.loading import LOADING
 from janossy.functions import GRU, LSTM, TupleMLP
+from janossy.functions.structure import is_linear
 from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import Tuples
 from janossy.orderings.drawn import Drawn
@@ -28,8 +29,12 @@ class MeanLayer(nn.Module):
         self.linear = linear(2 * in_features, out_features)
 
     def forward(self, x: Tensor, sets: Ragged, vertices: Tensor) -> Tensor:
-        own, others = self.linear.weight.chunk(2, dim=1)
         used, places = _used(x, sets.values)
+        linear: nn.Module = self.linear
+        if not is_linear(linear) or linear.bias is not None:
+            mean = _bags(_dense(used), places, sets, "mean")
+            return cast(Tensor, linear(torch.cat((_dense(_rows(x, vertices)), mean), dim=1)))
+        own, others = linear.weight.chunk(2, dim=1)
         # A mean and a linear map commute, so the narrower side of the map is averaged.
         if x.layout != torch.strided or len(others) < x.shape[1]:
             mean = _bags(used @ others.T, places, sets, "mean")
@@ -50,12 +55,13 @@ class GCNLayer(nn.Module):
 
     def forward(self, x: Tensor, sets: Ragged, vertices: Tensor) -> Tensor:
         # A mean and a linear map commute, so the narrower side of the map is summed.
-        first = x.layout != torch.strided or self.linear.in_features > self.linear.out_features
+        linear: nn.Module = self.linear
+        first = is_linear(linear) and (x.layout != torch.strided or linear.in_features > linear.out_features)
         used, places = _used(x, torch.cat((vertices, sets.values)))
         own, others = places.split([len(vertices), len(sets.values)])
-        x = self.linear(used) if first else used
+        x = linear(used) if first else _dense(used)
         mean = (x.index_select(0, own) + _bags(x, others, sets, "sum")) / (1 + sets.offsets.diff()[:, None])
-        return mean if first else self.linear(mean)
+        return mean if first else cast(Tensor, linear(mean))
 
 
 class PoolingLayer(nn.Module):

@@ -10,16 +10,15 @@ from torch import Tensor
 
 from janossy.evaluate.packed import max_shared
 from janossy.evaluate.reduce import means_by_counts, widened
-from janossy.functions.structure import has_hooks, structure
+from janossy.functions.structure import structure
 from janossy.inference.error_bars import Sample
 from janossy.inference.models import SetFunction
-from janossy.nn.network import JanossyNetwork
-from janossy.nn.pooling import JanossyPooling
+from janossy.nn.network import JanossyNetwork, own_code
 from janossy.orderings import RandomOrderings, Rows
 from janossy.orderings.contract import takes_all
 from janossy.orderings.drawn import Drawn, independent_draws
 from janossy.sets import Ragged
-from janossy.sets.transfer import upload
+from janossy.sets.transfer import upload, widest
 
 FIRST_LOOK, NEXT_LOOK = 4, 1.75
 """The number of blocks at the first look if a set is finished, and the factor to the next look."""
@@ -39,9 +38,7 @@ class Control(Protocol):
 
 def is_of_its_rows(network: JanossyNetwork) -> bool:
     """Returns True if the output for a single row per set is what ``rows`` gives: nothing is added, or reduced."""
-    pooling = network.pooling
-    own = type(network).forward is JanossyNetwork.forward and type(pooling).forward is JanossyPooling.forward
-    return own and not (has_hooks(network) or has_hooks(pooling)) and pooling.reduce in OF_ONE_ROW
+    return own_code(network) is None and network.pooling.reduce in OF_ONE_ROW
 
 
 class Draws:
@@ -88,7 +85,7 @@ class Draws:
         self.num_blocks = dict.fromkeys(self.ends, 0)
         self.sample: Sample | None = None
         population = [populations[n] for n in sets.sizes]
-        self.population = upload(torch.tensor(population, dtype=torch.float64), sets.device)
+        self.population = upload(torch.tensor(population, dtype=widest(sets.device)), sets.device)
 
     def take(self, active: list[int], num_blocks: dict[int, int]) -> Sample:
         """Returns all outputs so far, including further blocks of the active sets.

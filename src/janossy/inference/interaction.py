@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from janossy.checks import check_integer
 from janossy.nn.modes import evaluating
 from janossy.sets import Ragged
+from janossy.sets.transfer import widest
 
 SETS_AT_ONCE = 50_000
 """The sets in one call of ``interaction_order``'s target."""
@@ -150,7 +151,7 @@ def _cubes(
             f"interaction_order expects a target of {len(sets)} sets to return ({len(sets)},) or ({len(sets)}, out); "
             f"got {got}."
         )
-    return cast(Tensor, outputs.double().unflatten(0, (num, 2, *(2,) * order)))
+    return cast(Tensor, outputs.to(widest(outputs.device)).unflatten(0, (num, 2, *(2,) * order)))
 
 
 def _axes(order: int) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from janossy.checks import check_flag, check_integer
 from janossy.inference.error_bars import Sample
 from janossy.inference.prediction import Link, Prediction, change_probability, named_link
 from janossy.orderings.source import drawing_anew
+from janossy.sets.transfer import widest
 
 
 @torch.no_grad()
@@ -75,7 +76,7 @@ def predict_passes(
         linked(torch.cat(passes)),
         torch.arange(num_vertices).repeat(num_passes),
         torch.arange(num_passes).repeat_interleave(num_vertices),
-        torch.full((num_vertices,), inf, dtype=torch.float64, device=device),
+        torch.full((num_vertices,), inf, dtype=widest(device), device=device),
     )
     return Prediction(
         sample.mean,

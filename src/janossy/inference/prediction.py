@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from janossy.inference.error_bars import Sample, check_confidence, margin
-from janossy.sets.transfer import upload
+from janossy.sets.transfer import upload, widest
 
 Link = Callable[[Tensor], Tensor]
 
@@ -109,7 +109,7 @@ def exact(mean: Tensor, keep_outputs: bool) -> Prediction:
     outputs = sample = None
     if keep_outputs:
         outputs, sets = mean[:, None], torch.arange(len(mean))
-        sample = Sample(mean, sets, torch.zeros_like(sets), none.double() + 1)
+        sample = Sample(mean, sets, torch.zeros_like(sets), none.to(widest(mean.device)) + 1)
     return Prediction(mean, torch.zeros_like(mean), none, none, none == 0, outputs=outputs, sample=sample)
 
 

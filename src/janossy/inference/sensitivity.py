@@ -9,14 +9,18 @@ from torch import Tensor, nn
 
 from janossy.checks import check_generator, check_integer
 from janossy.evaluate.validation import check_context
+from janossy.inference.draws import is_of_its_rows
 from janossy.inference.models import network_in
 from janossy.inference.prediction import Link, named_link
 from janossy.nn.modes import evaluating
 from janossy.nn.network import JanossyNetwork
 from janossy.orderings import Sampled
 from janossy.orderings.contract import Orderings, as_random
+from janossy.orderings.drawn import Drawn
 from janossy.orderings.rows import Rows, build_rows
+from janossy.orderings.source import Source
 from janossy.sets import Ragged, check_ragged
+from janossy.sets.transfer import widest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -151,7 +155,7 @@ def sensitivity(
         num_swaps: steps of the search for the worst order; 0 reports the worst of the sampled orders.
         generator: the source of the permutations and of the swaps, on the sets' device.
 
-    Shapes: sets.values (N, *features) -> as in ``Sensitivity``, in float64.
+    Shapes: sets.values (N, *features) -> as in ``Sensitivity``, in float64 (on MPS float32).
     Invariance: within and between are unbiased over the draw of sets and permutations.
     Cost: num_permutations·B rows of f, and up to min(100, n(n - 1)/2)·num_swaps for each set.
     Raises:
@@ -183,7 +187,7 @@ def sensitivity(
         )
     max_rows = orderings.max_rows
     with evaluating(network):
-        predictions = _Predictions(network, network.elements(sets), context, orderings.k, linked)
+        predictions = _Predictions(network, sets, context, orderings.k, linked)
         drawn = Sampled(num_permutations, scheme="independent", max_rows=max_rows).enumerate(sets, generator)
         orders = _padded(drawn, sets)
         everything = torch.arange(len(sets), device=sets.device)
@@ -211,12 +215,13 @@ class _Predictions:
     """link(ρ(f(·))) of given orders, with a count of evaluations."""
 
     def __init__(
-        self, network: JanossyNetwork, elements: Ragged, context: Tensor | None, k: int | None, link: Link
+        self, network: JanossyNetwork, sets: Ragged, context: Tensor | None, k: int | None, link: Link
     ) -> None:
         self.network = network
-        self.elements = elements
+        self.sets = sets
+        self.elements = network.elements(sets)
         self.context = context
-        self.sizes = elements.offsets.diff()
+        self.sizes = sets.offsets.diff()
         self.k = k
         self.link = link
         self.num_evaluations = 0
@@ -224,11 +229,17 @@ class _Predictions:
     def __call__(self, chosen: Tensor, orders: Tensor) -> Tensor:
         """Returns the outputs of the chosen sets (S,), in orders (S, R, max n): (S, R, out)."""
         given = _Given(orders, self.sizes[chosen], self.k)
-        rows = self.network.pooling.rows(self.elements[chosen], orderings=given)
-        context = None if self.context is None else self.context[chosen].repeat_interleave(orders.shape[1], 0)
-        outputs = self.link(self.network.read_out(rows.values, context))
+        sets, elements = self.sets[chosen], self.elements[chosen]
+        context = None if self.context is None else self.context[chosen]
+        if is_of_its_rows(self.network):
+            rows = self.network.pooling.rows(elements, orderings=given)
+            of_rows = None if context is None else context.repeat_interleave(orders.shape[1], 0)
+            outputs = self.link(self.network.read_out(rows.values, of_rows))
+        else:
+            apart = Drawn(given.enumerate(sets), sets.sizes, self.k).apart(lambda n: 1)
+            outputs = self.link(self.network(sets, apart, context=context, elements=elements))
         self.num_evaluations += len(outputs)
-        return cast(Tensor, outputs.double().unflatten(0, orders.shape[:2]))
+        return cast(Tensor, outputs.to(widest(outputs.device)).unflatten(0, orders.shape[:2]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,9 +294,9 @@ def _search(
             break
         num_tried = min(SWAPS_A_STEP, int(num_pairs[active].max()))
         bound = num_pairs[active, None]
-        drawn = torch.rand(len(active), num_tried, dtype=torch.float64, device=device, generator=generator) * bound
+        drawn = Source(device, generator).bits(len(active), num_tried) % bound
         every = torch.arange(num_tried, device=device) % bound
-        tried = every.where(bound <= num_tried, drawn.long())
+        tried = every.where(bound <= num_tried, drawn)
         candidates = _swapped(orders[active], earlier[tried], later[tried])
         farthest, choice = (predictions(active, candidates) - mean[active, None]).norm(dim=2).max(1)
         better = farthest > deviations[active]

@@ -22,7 +22,7 @@ def evaluating(network: nn.Module) -> Iterator[None]:
     ends. Training in one thread while another predicts with the same network is not supported: the training steps would
     run in evaluation mode.
     """
-    modules = list(network.modules())
+    modules = list(_modules(network))
     with _lock:
         for module in modules:
             count, was_training = _held.get(module, (0, module.training))
@@ -39,6 +39,15 @@ def evaluating(network: nn.Module) -> Iterator[None]:
                     _held[module] = count - 1, was_training
                 else:
                     module.training = was_training
+
+
+def _modules(network: nn.Module) -> Iterator[nn.Module]:
+    """Yields all modules that ``network.eval()`` sets, with those that a module holds without registering them."""
+    for module in network.modules():
+        yield module
+        if callable(unregistered := getattr(type(module), "unregistered", None)):
+            for other in unregistered(module):
+                yield from _modules(other)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from janossy.evaluate.lookup import looked_up
 from janossy.evaluate.validation import check_context, check_sets, errors_explained
+from janossy.functions.structure import has_hooks
 from janossy.functions.weights import draw_anew
 from janossy.nn.encoder.cost import outline
 from janossy.nn.encoder.layer import SetLayer, apply
@@ -227,6 +228,18 @@ def _explained(rho: nn.Module, given: tuple[Tensor, ...]) -> Iterator[None]:
             expected = "a rho that takes a context where one is given, rho(pooled, context)"
             got = f"a rho of type {type(rho).__name__}. Give another rho, or no context"
         raise TypeError(f"JanossyNetwork expects {expected}; got {got}.") from error
+
+
+def own_code(network: JanossyNetwork) -> str | None:
+    """Returns which code of the user a call of the network runs, which its parts by themselves do not; None if none."""
+    pooling = network.pooling
+    for name, base, module in (("network", JanossyNetwork, network), ("pooling", JanossyPooling, pooling)):
+        methods = ("forward", "elements", "read_out") if module is network else ("forward",)
+        if any(getattr(type(module), each) is not getattr(base, each) or each in vars(module) for each in methods):
+            return f"a forward of its own in {type(module).__name__}"
+        if has_hooks(module):
+            return f"a hook on the {name}"
+    return None
 
 
 def check_module(owner: str, name: str, module: object) -> None:

@@ -13,21 +13,26 @@ from janossy.orderings.contract import MAX_ROWS, RandomOrderings, check_budget, 
 from janossy.orderings.rows import Bucket, Rows, first_of, whole_sets
 from janossy.orderings.source import Source, gumbel
 from janossy.sets import Ragged
+from janossy.sets.transfer import widest
 
 Weights = Callable[[Tensor], Tensor]
 """Maps the elements (N, *features) to weights (N,) >= 0 of being drawn; only their ratios within a set count."""
 
 
 def squared_norm(elements: Tensor) -> Tensor:
-    """Returns ‖h‖² of each element, in float64: length-squared sampling (Frieze, Kannan & Vempala, JACM 2004).
+    """Returns ‖h‖² of each element, in float64 (on MPS float32).
+
+    It is length-squared sampling (Frieze, Kannan & Vempala, JACM 2004).
 
     Shapes: elements (N, *features) -> (N,).
     """
-    return elements.reshape(len(elements), prod(elements.shape[1:])).double().square().sum(1)
+    return elements.reshape(len(elements), prod(elements.shape[1:])).to(widest(elements.device)).square().sum(1)
 
 
 def norm(elements: Tensor) -> Tensor:
-    """Returns ‖h‖ of each element, in float64: for one row of k = 1 the best weights if ‖f(h)‖ ∝ ‖h‖.
+    """Returns ‖h‖ of each element, in float64 (on MPS float32).
+
+    For one row of k = 1 these are the best weights if ‖f(h)‖ ∝ ‖h‖.
 
     Shapes: elements (N, *features) -> (N,).
     """
@@ -68,10 +73,10 @@ class ImportanceSampled(RandomOrderings):
             through it.
         uniform: the share of draws in which all elements are equally likely.
 
-    Shapes: sets.values (N, *features) -> rows (m, n_b) for set b, or (m, k), and their weights (m,) in float64,
-        m = num_permutations.
+    Shapes: sets.values (N, *features) -> rows (m, n_b) for set b, or (m, k), and their weights (m,) in float64
+        (on MPS float32), m = num_permutations.
     Invariance: unbiased for the mean over all permutations, in value and in f's gradient.
-    Cost: m·B rows, and for each row a sort of n_b numbers in float64, which MPS lacks; refuses more than max_rows.
+    Cost: m·B rows, and for each row a sort of n_b numbers; refuses more than max_rows.
     Raises:
         TypeError: for an argument of another type.
         ValueError: if num_permutations < 1, k < 1, max_rows < 1 or not 0 <= uniform <= 1, or for weights of another
@@ -145,7 +150,7 @@ class ImportanceSampled(RandomOrderings):
                 f"ImportanceSampled expects weights that map elements ({len(elements)}, *features) to a tensor "
                 f"({len(elements)},), one number per element; got {got}."
             )
-        weights = weights.detach().to(elements.device, torch.float64)
+        weights = weights.detach().to(elements.device, widest(elements.device))
         if torch.compiler.is_compiling():  # which cannot branch on values
             return weights
         legal = (weights >= 0) & (weights < torch.inf)
@@ -171,13 +176,13 @@ class ImportanceSampled(RandomOrderings):
         chosen = log_q.gather(2, order)
         # The share still to be drawn, summed from the last: 1 - Σ q would cancel.
         remaining = chosen.flip(2).logcumsumexp(2).flip(2)
-        steps = remaining - chosen - torch.arange(n, 0, -1, device=order.device, dtype=torch.float64).log()
+        steps = remaining - chosen - torch.arange(n, 0, -1, device=order.device, dtype=chosen.dtype).log()
         local = first_of(order, length)
         return replace(bucket, local=local, padded=n < length, weights=steps[:, :, :length].sum(2).exp())
 
     def _log_probabilities(self, weights: Tensor) -> Tensor:
         """Returns log q (S, n); in a set of zeros only, all elements are equally likely."""
         logs = weights.log().masked_fill((weights == 0).all(1, keepdim=True), 0).log_softmax(1)
-        shares = torch.tensor([1 - self.uniform, self.uniform / max(1, logs.shape[1])], dtype=torch.float64).log()
+        shares = torch.tensor([1 - self.uniform, self.uniform / max(1, logs.shape[1])], dtype=logs.dtype).log()
         by_weight, by_chance = shares.to(logs.device)
         return torch.logaddexp(logs + by_weight, by_chance)

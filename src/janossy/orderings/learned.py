@@ -139,7 +139,7 @@ class Learned(RandomOrderings):
 
     def _drawn(self, bucket: Bucket, scores: Tensor, source: Source) -> Bucket:
         of_sets = scores[bucket.positions()[:, 0]][:, None].expand(-1, self.num_permutations, -1)
-        order = (of_sets.double() + gumbel(source, of_sets.shape)).argsort(-1, descending=True)
+        order = (of_sets + gumbel(source, of_sets.shape)).argsort(-1, descending=True)
         padded = self.k is not None and bucket.length < self.k
         return replace(bucket, local=first_of(order, self.k), padded=padded)
 

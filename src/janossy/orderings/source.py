@@ -17,6 +17,7 @@ from janossy.orderings.rows import Rows, build_rows
 from janossy.orderings.sorting import sort_positions
 from janossy.orderings.templates import kept
 from janossy.sets import Ragged
+from janossy.sets.transfer import widest
 
 _drawing_anew: ContextVar[str | None] = ContextVar("drawing_anew", default=None)
 """The function that needs new rows at every call, if there is one."""
@@ -61,13 +62,13 @@ class Source:
 
 
 def gumbel(source: Source, shape: torch.Size) -> Tensor:
-    """Returns Gumbel noise in float64, which MPS lacks.
+    """Returns Gumbel noise in float64, or on MPS in float32.
 
     Log-weights plus this noise, when sorted, give a Plackett–Luce order.
     """
     bits = source.bits(*shape)
     # In (0, 1], and fine near 0, where the first elements of a row come from, so that no logarithm is of 0.
-    return -torch.log(-torch.log1p(-(bits.double() + 1) / 2**62))
+    return -torch.log(-torch.log1p(-(bits.to(widest(source.device)) + 1) / 2**62))
 
 
 def ordered(keys: Tensor, lengths: Tensor | None) -> Tensor:

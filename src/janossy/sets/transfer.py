@@ -30,6 +30,11 @@ def upload(x: Tensor | np.ndarray, device: torch.device) -> Tensor:
     return x.pin_memory().to(device, non_blocking=True)
 
 
+def widest(device: torch.device) -> torch.dtype:
+    """Returns the most precise type of real numbers on this device: float64, which Apple's MPS lacks."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
 def keep(sent: dict[torch.device, Tensor], device: torch.device, build: Callable[[], np.ndarray]) -> Tensor:
     """Returns ``build()`` on this device; on CUDA it is kept in ``sent``, and not sent again."""
     if device.type != "cuda" or torch.compiler.is_compiling() or is_in_torch_dispatch_mode():

@@ -13,9 +13,10 @@ from janossy.evaluate.lookup import Lookup
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.validation import errors_explained
 from janossy.functions.recurrent import Recurrence
+from janossy.functions.structure import hooked
 from janossy.functions.tuple_mlp import TupleMLP
 from janossy.nn.modes import untouched
-from janossy.nn.network import JanossyNetwork
+from janossy.nn.network import JanossyNetwork, own_code
 from janossy.nn.readout import Readout
 from janossy.orderings.contract import modules_of
 from janossy.sets import Ragged
@@ -43,7 +44,8 @@ class Stack(nn.Module):
     - a ``TupleMLP`` of several layers, or a ``GatedAttention``, of single elements;
     - the rows of an ``RNN``, ``GRU`` or ``LSTM`` of one layer.
 
-    All else is computed network by network, as encoders and an h before them are. ``explain`` tells which is which.
+    All else is computed network by network, as encoders and an h before them are. So are whole networks with a forward
+    or hooks of their own. ``explain`` tells which is which.
 
     When some networks have finished or diverged, ``keep`` keeps the others. ``unstack`` gives the networks back.
     ``predict`` takes a stack too, and gives the members' standard deviation beside the error of the permutations.
@@ -105,6 +107,8 @@ class Stack(nn.Module):
         batch = as_batch(sets, len(self), joined)
         sources = self._sources(generators, batch)
         self._check_context(context, batch)
+        if self._own_code() is not None:
+            return self._by_calls(batch, context, sources)
         elements = self._elements(batch)
         pooled = self._pooled(self._ordered(batch, elements), elements, sources)
         if self._rho_together and (context is None or type(self.network.rho) is Readout):
@@ -116,14 +120,38 @@ class Stack(nn.Module):
         of_each = [None] * len(self) if context is None else context
         return torch.stack([m.read_out(x, c) for m, x, c in zip(self._members, rows, of_each, strict=True)])
 
+    def _by_calls(self, batch: Batch, context: Tensor | None, sources: Sequence[torch.Generator | None]) -> Tensor:
+        """Returns the outputs of a call of each network, with all code that a user has added to it."""
+        self._bind(once=True)
+        options: list[dict[str, Any]] = [{} if source is None else {"generator": source} for source in sources]
+        if context is not None:
+            options = [given | {"context": own} for given, own in zip(options, context, strict=True)]
+        each = zip(self._members, batch.apart, options, strict=True)
+        return torch.stack([member(own, **given) for member, own, given in each])
+
+    def _own_code(self) -> str | None:
+        """Returns which code of the user only calls of whole networks run; None without any."""
+        for member in self._members:
+            together: list[nn.Module] = [member.pooling]
+            together += [member.h] * self._h_together + [member.rho] * self._rho_together
+            found = own_code(member) or ("a hook within it" if any(map(hooked, together)) else None)
+            if found is not None:
+                return found
+        return None
+
     def explain(self, sets: Ragged | Sequence[Ragged], *, joined: bool = False) -> str:
         """Returns which parts are computed for all networks together, and the first network's ``explain``."""
         batch = as_batch(sets, len(self), joined)
+        self._is_bound = False
+        if (found := self._own_code()) is not None:
+            self._bind()
+            heading = f"{len(self)} networks of {batch.num_sets} sets each\n  network by network: {found}"
+            return f"{heading}\nnetwork 0 by itself:\n{self._members[0].explain(batch.apart[0])}"
         with untouched(self):
             elements = self._elements(batch)
-            ordered = self._ordered(batch, elements)
-            how = ELEMENTS if self._problem_of_elements(ordered, elements) else self._how(ordered, elements)
         self._bind()
+        ordered = self._ordered(batch, elements)
+        how = ELEMENTS if self._problem_of_elements(ordered, elements) else self._how(ordered, elements)
         lines = [f"{len(self)} networks of {batch.num_sets} sets each"]
         for name, together in (("h", self._h_together), ("rho", self._rho_together)):
             kind = type(getattr(self.network, name)).__name__
@@ -163,6 +191,10 @@ class Stack(nn.Module):
         self._members, self._last = tuple(self._members[number] for number in chosen), None
         self._bind()
         return self
+
+    def unregistered(self) -> tuple[nn.Module, ...]:
+        """Returns the modules whose mode follows the stack's, beside those that are registered."""
+        return self._members
 
     def train(self, mode: bool = True) -> Self:
         for member in self._members:

@@ -14,6 +14,9 @@ from janossy.evaluate.tuples.relation_means import (
     relu_relations,
     series_relations,
 )
+from janossy.evaluate.tuples.series_means import bounds_of_sets
+from janossy.kernels.expansions import num_harmonics
+from janossy.kernels.series_choice import MAX_STATES
 from janossy.orderings import Tuples
 from janossy.orderings.contract import check_budget
 from janossy.sets import Ragged
@@ -33,15 +36,18 @@ def relations(
 
     ``how`` is "permanent" for factors p (N + 1, k, H), as ``product_relations`` takes them. For projections p (N, k, H)
     it is "projected", "spectral" or "fused". The last two are for sets of more than ``enumerate_up_to`` >= k − 1
-    elements, and the others are enumerated.
+    elements, and the others are enumerated. So are sets that reach too far for a series, unless they have too many
+    tuples.
 
     Raises: ValueError if too many tuples would be enumerated.
     """
     if how == "permanent":
         return product_relations(p, sizes)
     sets = Ragged(p, offsets, sizes=sizes)
-    large = [b for b, n in enumerate(sizes) if n > enumerate_up_to and how != "projected"]
-    small = [b for b, n in enumerate(sizes) if 0 < n <= enumerate_up_to or how == "projected"]
+    few = [0 < n <= enumerate_up_to or how == "projected" for n in sizes]
+    far = _far(p, sizes, activation, tolerance) if how == "spectral" and not all(few) else [False] * len(sizes)
+    large = [b for b, n in enumerate(sizes) if n > enumerate_up_to and how != "projected" and not far[b]]
+    small = [b for b in range(len(sizes)) if few[b] or far[b]]
 
     def enumerated(sets: Ragged) -> Tensor:
         tuples = Tuples(p.shape[1])
@@ -60,6 +66,14 @@ def relations(
     numbers = sets.with_values(torch.arange(len(p), device=p.device))
     order = torch.cat([numbers[some].values for some in (large, small)]).argsort()
     return torch.cat([summed(sets[large]), enumerated(sets[small])])[order]
+
+
+def _far(p: Tensor, sizes: Sequence[int], activation: str, tolerance: float) -> list[bool]:
+    """Returns True for the sets that need more harmonics than kernels keep, and have few enough tuples to enumerate."""
+    bounds, _ = bounds_of_sets(p.detach(), sizes)
+    tuples = Tuples(p.shape[1])
+    too_long = num_harmonics(activation, tolerance, bounds) > MAX_STATES >> 3
+    return [bool(long) and tuples.num_rows(n) <= tuples.max_rows for n, long in zip(sizes, too_long, strict=True)]
 
 
 @torch.library.custom_op(

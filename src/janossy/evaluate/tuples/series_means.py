@@ -81,13 +81,21 @@ def _chosen_for_series(
     small = enumerated(n, k, increasing, fewest, enumerate_up_to) | (n == 0)
     if small.all():
         return np.zeros(n.shape, bool)
-    reach = np.array(by_size(p, sizes, _reach).tolist()).reshape(-1, H).max(1, initial=0.0)
-    finite = np.isfinite(reach)
-    bounds = rounded_up(np.where(finite, reach, 0.0))
+    bounds, finite = bounds_of_sets(p, sizes)
     most = MAX_ENUMERATED * H / (H + 8 * k)
     settings = increasing, activation, tolerance, enumerate_up_to
     chosen, _ = chosen_for_series(n, k, H, *settings, small, bounds, finite, most)
     return chosen
+
+
+def bounds_of_sets(p: Tensor, sizes: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Returns how far the pre-activations of each set reach, rounded up, or 0 if they are not finite; and if they are.
+
+    Both are (B,), on the host.
+    """
+    reached = np.array(by_size(p, sizes, _reach).tolist()).reshape(-1, p.shape[2]).max(1, initial=0.0)
+    finite = np.isfinite(reached)
+    return rounded_up(np.where(finite, reached, 0.0)), finite
 
 
 def _reach(x: Tensor) -> Tensor:

@@ -1,9 +1,12 @@
 """Heads: the weights of multi-head attention, and the attention of queries over keys."""
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
 from janossy.functions.checks import check_widths
+from janossy.functions.structure import is_linear
 
 
 class Heads(nn.Module):
@@ -36,15 +39,20 @@ class Heads(nn.Module):
 
     def queries(self, x: Tensor) -> Tensor:
         """Returns the queries (…, H, d/H) of elements (…, d)."""
-        weight, bias = self.project.weight[: self.in_features], self.project.bias[: self.in_features]
-        heads: Tensor = nn.functional.linear(x, weight, bias).unflatten(-1, (self.num_heads, -1))
+        heads: Tensor = self._rows(x, slice(None, self.in_features)).unflatten(-1, (self.num_heads, -1))
         return heads
 
     def keys_and_values(self, x: Tensor) -> Tensor:
         """Returns keys and values of elements (…, d), stacked as (…, 2, H, d/H)."""
-        weight, bias = self.project.weight[self.in_features :], self.project.bias[self.in_features :]
-        heads: Tensor = nn.functional.linear(x, weight, bias).unflatten(-1, (2, self.num_heads, -1))
+        heads: Tensor = self._rows(x, slice(self.in_features, None)).unflatten(-1, (2, self.num_heads, -1))
         return heads
+
+    def _rows(self, x: Tensor, rows: slice) -> Tensor:
+        """Returns these columns of ``project(x)``, and computes no others unless the module has code of the user."""
+        project: nn.Module = self.project
+        if not is_linear(project):
+            return cast(Tensor, project(x)[..., rows])
+        return nn.functional.linear(x, project.weight[rows], None if project.bias is None else project.bias[rows])
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, *, mask: Tensor | None = None) -> Tensor:
