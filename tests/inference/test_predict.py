@@ -106,7 +106,8 @@ def test_a_seed_makes_it_a_function_of_the_multiset(k):
     for shuffle in range(3):
         source = generator(shuffle)
         shuffled = Ragged.from_sets([x[torch.randperm(len(x), generator=source)] for x in sets])
-        assert torch.equal(predict(net, shuffled, 5, seed=2).mean, expected)
+        # On some processors, a product of matrices rounds a row by its place.
+        close(predict(net, shuffled, 5, seed=2).mean, expected, atol=1e-14, rtol=1e-14)
     for b in range(len(sets)):
         close(predict(net, sets[[b]], 5, seed=2).mean[0], expected[b], atol=1e-6, rtol=1e-6)
     reversed_batch = predict(net, sets[::-1], 5, seed=2).mean.flip(0)
