@@ -27,6 +27,8 @@ WITHOUT_COMMAND = (
         "on_dask expects",
         "expected a pyarrow.Table",
         "for several columns of classes",
+        "expects a network whose orderings take a seed",
+        "expects a network in which only the pooling draws",
     ),
 )
 """Parts of errors that no command raises: of forms that no file has, of calls that a command does not make."""
