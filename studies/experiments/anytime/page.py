@@ -20,6 +20,7 @@ from studies.experiments.anytime.tables import SOURCES
 TUNED_ON = (
     "cuisines",
     "esol",
+    "fox",
     "glass",
     "movies",
     "supercon",
