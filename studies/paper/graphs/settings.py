@@ -99,8 +99,8 @@ def settings_for(dataset: str, row: Row, preset: Preset, precision: Precision | 
     - quick: as in the paper on Cora and PubMed, and a fifth of its epochs on PPI.
     - full: as in the paper. "All" neighbours of PPI's vertices means 100 of them.
 
-    Recurrences that read more than 250 neighbours of neighbours on PPI compute in bfloat16. It costs little accuracy, and
-    is faster if the processor has instructions for it (docs/graphs.md).
+    Recurrences that read more than 250 neighbours of neighbours on PPI compute in bfloat16. It costs little accuracy,
+    and is faster if the processor has instructions for it (docs/graphs.md).
     """
     is_ppi = dataset.startswith("ppi")
     is_capped = is_ppi and row.reads_in_order
