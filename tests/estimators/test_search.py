@@ -627,6 +627,8 @@ def test_what_early_stopping_hides_is_the_loss_at_the_epoch_that_is_best_for_the
     # Of the first three epochs the others' best is always the third, where the first split has 0.5 more than at best.
     some = [run(2.0, 1.0, 1.5, 9.0), run(2.0, 1.6, 1.0, 0.0), run(2.0, 1.7, 1.0)]
     assert Contender(0, MORE[0], some).optimism == pytest.approx(0.5 / 3)
+    sure = Contender(0, MORE[0], [run(2.0, 0.1, 9.0), run(2.0, 9.0, 0.1)], standard_error=0.2)
+    assert sure.optimism == pytest.approx(0.4)  # at most two standard errors
     assert Contender(0, MORE[0], [run(2.0, 1.0)] * 3).optimism == 0  # they agree
     assert Contender(0, MORE[0], some[:1]).optimism == Contender(0, MORE[0], [run(1.0)] * 3).optimism == 0
     targets = torch.zeros(4, 1)

@@ -14,6 +14,9 @@ from janossy.estimators.tasks import Task
 from janossy.estimators.training import Trained, Training
 from janossy.estimators.trials import Trial
 
+BY_CHANCE = 2.0
+"""The most standard errors by which the best of many epochs seems better than it is."""
+
 
 @dataclass(eq=False)
 class Run:
@@ -36,6 +39,7 @@ class Contender:
     """A candidate in a search. Its runs are on the first splits, in the order of the splits.
 
     - ``losses``: on the validation sets of its splits, after each round.
+    - ``standard_error``: that of its loss on the validation sets of one split.
     - ``planned``: the epochs of all rounds together.
     - ``is_over``: True if further rounds would not help, or are not possible.
     """
@@ -44,6 +48,7 @@ class Contender:
     candidate: Candidate
     runs: list[Run] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
+    standard_error: float = inf
     planned: int = 0
     is_over: bool = False
     note: str = ""
@@ -71,7 +76,8 @@ class Contender:
         """The amount by which the loss is too small, because each network was stopped by the sets that judge it.
 
         It is the mean difference of each split's validation loss between the epoch that is best for the other splits
-        and its own best epoch. It is 0 for one split, and for learners that are not stopped.
+        and its own best epoch. It is 0 for one split, and for learners that are not stopped. It is at most two standard
+        errors of the loss on a split. Networks that become sure of few sets may have any loss at the others' epoch.
         """
         curves = [[row["valid_loss"] for row in run.trained.history] for run in self.runs]
         num = min(map(len, curves), default=0)
@@ -79,7 +85,8 @@ class Contender:
             return 0.0
         losses = np.array([curve[:num] for curve in curves])
         chosen = (losses.sum(0) - losses).argmin(1)
-        return float((losses[np.arange(len(losses)), chosen] - losses.min(1)).mean())
+        difference = float((losses[np.arange(len(losses)), chosen] - losses.min(1)).mean())
+        return min(difference, BY_CHANCE * self.standard_error)
 
     def predicted(self, num_splits: int) -> Tensor:
         """Returns the predictions (V, out) of the validation sets of the first ``num_splits`` splits."""

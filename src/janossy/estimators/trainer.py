@@ -268,8 +268,10 @@ class Trainer:
         self._tell(contender, len(contender.losses) - 1, num - 1, len(self.splits), last, self.trial_of(contender))
 
     def _loss(self, contender: Contender) -> float:
-        """Returns the mean loss of a contender on the validation sets of its splits."""
+        """Returns the mean loss of a contender on the validation sets of its splits, and keeps its standard error."""
         predicted = contender.predicted(len(contender.runs))
+        num_a_split = len(predicted) / len(contender.runs)
+        contender.standard_error = float(self.losses(predicted).std(correction=0)) / num_a_split**0.5
         return mean_loss(self.task, predicted, self.targets[: len(predicted)], self.weights[: len(predicted)])
 
     def trial_of(self, contender: Contender, weight: float = 0.0) -> Trial:
