@@ -115,6 +115,11 @@ def seed_of(*numbers: int) -> int:
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
+def short_seed_of(*numbers: int) -> int:
+    """Returns one seed of 32 bits from several numbers, as scikit-learn takes no larger one."""
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0])
+
+
 def seed_all(seed: int, device: torch.device) -> None:
     """Seeds torch's random numbers on the CPU and the device, as ``torch.manual_seed`` does on all devices.
 

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from janossy.checks import check_integer
-from janossy.estimators.batches import Examples
+from janossy.estimators.batches import Examples, short_seed_of
 from janossy.estimators.candidates import Candidate
 from janossy.estimators.checkpoint import Checkpoint
 from janossy.estimators.ensemble import Ensemble, Outcome, check_outputs_finite
@@ -191,7 +191,7 @@ class SetEstimator(TransformerMixin, FitSettings):
         with _seeded(seed, self.device), Interrupts() as interrupts:
 
             def trainer_of(repetition: int) -> Trainer:
-                own = int(np.random.SeedSequence([seed, repetition]).generate_state(1)[0]) if repetition else seed
+                own = short_seed_of(seed, repetition) if repetition else seed
                 trainer = Trainer(
                     examples,
                     splits(targets, self.validation, np.random.default_rng(own), groups),

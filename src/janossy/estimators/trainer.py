@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from janossy.estimators.batches import Examples, RandomBatches
+from janossy.estimators.batches import Examples, RandomBatches, short_seed_of
 from janossy.estimators.candidates import seconds_an_epoch, seconds_to_predict
 from janossy.estimators.checkpoint import Checkpoint
 from janossy.estimators.classical.cached import CachedStatistics
@@ -254,7 +254,7 @@ class Trainer:
         run.training.extend(plan, f"training-{len(contender.losses)}-{contender.index}-{split}")
 
     def _seed_of(self, contender: Contender, split: int) -> int:
-        return int(np.random.SeedSequence([self.seed, contender.index, split]).generate_state(1)[0])
+        return short_seed_of(self.seed, contender.index, split)
 
     def losses(self, predicted: Tensor) -> Tensor:
         """Returns the weighted losses of predictions for the first V validation sets, (V,)."""

@@ -15,7 +15,7 @@ from janossy.evaluate.tuples.relation_means import (
     series_relations,
 )
 from janossy.evaluate.tuples.series_means import bounds_of_sets
-from janossy.kernels.expansions import num_harmonics
+from janossy.kernels.expansions import num_harmonics, rounded_up
 from janossy.kernels.series_choice import MAX_STATES
 from janossy.orderings import Tuples
 from janossy.orderings.contract import check_budget
@@ -70,9 +70,15 @@ def relations(
 
 def _far(p: Tensor, sizes: Sequence[int], activation: str, tolerance: float) -> list[bool]:
     """Returns True for the sets that need more harmonics than kernels keep, and have few enough tuples to enumerate."""
-    bounds, _ = bounds_of_sets(p.detach(), sizes)
+    p, most = p.detach(), MAX_STATES >> 3
+    if p.numel():  # sets are rarely far, and a bound for each set takes ten times as long or more
+        low, high = p.aminmax()
+        bound = p.shape[1] * max(-low.item(), high.item())
+        if num_harmonics(activation, tolerance, rounded_up(bound)) <= most:
+            return [False] * len(sizes)
+    bounds, _ = bounds_of_sets(p, sizes)
     tuples = Tuples(p.shape[1])
-    too_long = num_harmonics(activation, tolerance, bounds) > MAX_STATES >> 3
+    too_long = num_harmonics(activation, tolerance, bounds) > most
     return [bool(long) and tuples.num_rows(n) <= tuples.max_rows for n, long in zip(sizes, too_long, strict=True)]
 
 
