@@ -116,6 +116,26 @@ def test_a_seed_makes_it_a_function_of_the_multiset(k):
     assert torch.equal(predict(network(Sampled(1, k=k, seed=2)), sets, 5).mean, expected)
 
 
+class Placed(nn.Module):
+    """Weighs each element by its place in the row: (rows, n, d) -> (rows, d), exact for whole numbers."""
+
+    def forward(self, rows):
+        return (rows * torch.arange(1, rows.shape[1] + 1, dtype=rows.dtype)[:, None]).sum(1)
+
+
+@pytest.mark.parametrize("k", [None, 2])
+def test_a_seed_draws_the_same_rows_of_a_shuffled_set(k):
+    """Bit by bit, in exact arithmetic: some processors round a row of a product of matrices by its place."""
+    net, sets = JanossyNetwork(None, JanossyPooling(Placed(), Sampled(1, k=k)), None), distinct_sets(SETS)
+    sets = sets.with_values((1000 * sets.values).round())
+    expected = predict(net, sets, 5, seed=2).mean
+    for shuffle in range(3):
+        source = generator(shuffle)
+        shuffled = Ragged.from_sets([x[torch.randperm(len(x), generator=source)] for x in sets])
+        assert torch.equal(predict(net, shuffled, 5, seed=2).mean, expected)
+    assert not torch.equal(predict(net, sets, 5, seed=3).mean, expected)
+
+
 def test_without_a_seed_draws_are_fresh():
     net, sets = network(), distinct_sets((6,))
     assert not torch.equal(predict(net, sets, 2).mean, predict(net, sets, 2).mean)
