@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from janossy.cli.errors import BadArgument
-from janossy.cli.workflow.text_types import Facts, Role, Spelling, Taken, cast, taken_as_type, type_of
+from janossy.cli.workflow.text_casts import cast, type_of
+from janossy.cli.workflow.text_types import Facts, Role, Spelling, Taken, taken_as_type
 from janossy.tables.paths import COMPRESSED
 
 try:

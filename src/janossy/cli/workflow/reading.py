@@ -17,6 +17,7 @@ from janossy.cli.workflow.delimited import ANY, CsvFile, Dialect, plain_text
 from janossy.cli.workflow.excel import ENDINGS as WORKBOOKS
 from janossy.cli.workflow.excel import as_text, is_workbook, read_sheet
 from janossy.cli.workflow.local_copies import local_copy
+from janossy.cli.workflow.text_casts import cast
 from janossy.cli.workflow.text_types import (
     AS_TEXT,
     CONTRADICTIONS,
@@ -26,7 +27,6 @@ from janossy.cli.workflow.text_types import (
     Role,
     Spelling,
     Taken,
-    cast,
     contradicts,
     look_of_text,
     taken_as_type,
