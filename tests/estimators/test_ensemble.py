@@ -94,6 +94,37 @@ def test_an_error_bar_of_several_networks_is_the_spread_over_seeds(strategies, m
     assert 0.8 < (claimed / spread).item() < most
 
 
+def of_pairs(orderings: Orderings, seed: int = 0) -> JanossyNetwork:
+    torch.manual_seed(seed)
+    return JanossyNetwork(None, JanossyPooling(TupleMLP(2, 2, (8, 8)), orderings), nn.Linear(8, 2)).eval()
+
+
+@pytest.mark.parametrize("orderings", [Distinct(1, k=2), Sampled(1, k=2), Sampled(3, k=2)], ids=repr)
+def test_an_error_bar_of_one_network_is_its_own(orderings):
+    sets, net = sets_of([3, 5, 6, 9, 1]), of_pairs(orderings)
+    own = predict(net, sets, 20, seed=SEED)
+    found = Ensemble([net], [1.0], Regression(2)).predict(sets, None, 20)
+    close(found.mean, own.mean)
+    close(found.standard_error, own.standard_error)
+
+
+@pytest.mark.parametrize(
+    "networks",
+    [
+        lambda: [of_pairs(Distinct(1, k=2)), of_pairs(Distinct(1, k=2), 1)],
+        lambda: [of_pairs(Distinct(1, k=2)), network("gru", 1)],
+    ],
+    ids=["alike", "beside blocks of several orders"],
+)
+def test_an_error_bar_counts_draws_without_replacement(networks):
+    """The mean square of 30 sets beside the variance by 60 seeds, of 20 draws among 30, 42 and 72 pairs."""
+    sets, together = sets_of([6, 7, 9] * 10), Ensemble(networks(), [0.9, 0.1], Regression(2))
+    found = [together.predict(sets, None, 20, seed) for seed in range(60)]
+    spread = torch.stack([each.mean for each in found]).var(0).mean()
+    claimed = torch.stack([each.standard_error for each in found]).square().mean()
+    assert 0.8 < (claimed / spread).item() < 1.25
+
+
 @pytest.mark.parametrize("strategy", ["gru", "k2", "k3"])
 def test_the_temperature_is_that_of_sets_one_by_one(strategy):
     """Sets of a few orders have fewer draws than others, and of many pairs some are drawn."""

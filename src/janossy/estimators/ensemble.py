@@ -99,7 +99,9 @@ def check_outputs_finite(outputs: Tensor, owner: str, what: str = "set") -> None
 def _together(mean: Tensor, drawn: list[tuple[float, Prediction]]) -> Sample:
     """Returns block means of the average of all networks. Blocks with one number are combined, with the exact means.
 
-    A network whose mean of a set is exact adds nothing to the error of that set.
+    A network whose mean of a set is exact adds nothing to the error of that set. Blocks of a network that has more than
+    another are joined to as many. For draws without replacement, deviations shrink by the root of the share of the
+    population that is not drawn.
     """
     num_blocks = torch.full((len(mean),), 2**62, device=mean.device)
     for _, prediction in drawn:
@@ -108,16 +110,25 @@ def _together(mean: Tensor, drawn: list[tuple[float, Prediction]]) -> Sample:
     num_blocks = num_blocks.where(num_blocks < 2**62, 2)  # all exact: two equal blocks
     most = int(num_blocks.max())
     inside = torch.arange(most, device=mean.device) < num_blocks[:, None]
-    deviations = mean.new_zeros(len(mean), most, mean.shape[1])
+    deviations, num_on_host = mean.new_zeros(len(mean), most, mean.shape[1]), num_blocks.cpu()
     for weight, prediction in drawn:
         assert prediction.sample is not None
         sure = (prediction.standard_error == 0).all(1)
-        blocks = prediction.sample.block_means[:, :most]
+        sample = _joined(prediction.sample, num_on_host)
+        left = (1 - sample.num_draws / sample.population).clamp_min(0).sqrt().to(mean)[:, None, None]
+        blocks = sample.block_means[:, :most]
         blocks = pad(blocks, (0, 0, 0, most - blocks.shape[1]))
         used = inside & ~sure[:, None]
         blocks = blocks.where(used[..., None], 0)
         average = blocks.sum(1, keepdim=True) / num_blocks[:, None, None]
-        deviations = deviations + weight * (blocks - average).where(used[..., None], 0)
+        deviations = deviations + weight * left * (blocks - average).where(used[..., None], 0)
     sets, numbers = inside.cpu().nonzero(as_tuple=True)
     unlimited = torch.full((len(mean),), torch.inf, dtype=widest(mean.device), device=mean.device)
     return Sample((mean[:, None] + deviations)[inside], sets, numbers, unlimited)
+
+
+def _joined(sample: Sample, num_blocks: Tensor) -> Sample:
+    """Returns the same draws in at most ``num_blocks`` (B,) blocks per set, each of neighbouring blocks."""
+    own = sample.num_blocks.cpu()
+    blocks = sample.blocks * torch.minimum(num_blocks, own)[sample.sets] // own[sample.sets]
+    return Sample(sample.outputs, sample.sets, blocks, sample.population)
