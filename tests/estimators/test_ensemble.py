@@ -186,6 +186,27 @@ def test_networks_of_a_users_own_orderings_predict(orderings):
 
 
 @pytest.mark.parametrize(
+    "strategy",
+    [
+        factory(Sampled(5, seed=3)),
+        factory(Distinct(5, k=2, seed=3)),
+        factory(Tuples(2), Distinct(5, k=2, seed=3)),
+    ],
+)
+def test_a_seed_of_what_training_draws_is_refused_before_it(strategy, monkeypatch):
+    monkeypatch.setattr("torch.Tensor.backward", lambda *_: pytest.fail("this trained"))
+    message = r"orderings without a seed, as training draws .* got (Sampled|Distinct).*seed=3\)\. Leave the seed out"
+    with pytest.raises(ValueError, match=message):
+        fitted(strategy)
+
+
+def test_a_seed_beside_what_training_draws_stays():
+    of_encoder = JanossyEquivariant(GRU(2, 2, per_position=True), Sampled(1, seed=1)).float()
+    for strategy in (factory(Sampled(1, seed=3), Sampled(1)), factory(Sampled(1), encoder=of_encoder)):
+        assert np.isfinite(fitted(strategy).predict([np.ones((3, 2))])).all()
+
+
+@pytest.mark.parametrize(
     ("strategy", "message"),
     [
         (factory(ImportanceSampled(1)), "take a seed.*got ImportanceSampled.num_permutations=1.. Use Sampled"),

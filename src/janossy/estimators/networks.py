@@ -52,7 +52,13 @@ def check_set_network(network: object, owner: str) -> None:
 
 
 def _check_draws_by_seed(network: JanossyNetwork, owner: str) -> None:
-    """Raises a ValueError unless a seed fixes all that a prediction samples."""
+    """Raises a ValueError unless training can draw anew, and a seed fixes all that a prediction samples."""
+    in_training = as_random(network.pooling.orderings_train or network.pooling.orderings, owner)
+    if in_training is not None and in_training.seed is not None:
+        raise ValueError(
+            f"{owner} expects orderings without a seed, as training draws anew at every step; got {in_training}. Leave "
+            "the seed out. The fit's random state then decides what training draws; predictions repeat anyway."
+        )
     drawn = as_random(network.pooling.orderings.in_prediction(), owner)
     if drawn is not None and not _takes_seed(drawn):
         raise ValueError(
