@@ -48,6 +48,25 @@ def test_a_store_is_a_folder(store):
     assert len(one) == NUM and one.read(0).sets.elements.keys() == {"x"}
 
 
+def test_a_prediction_of_a_list_opens_each_file_for_its_footer_and_for_its_rows(tmp_path, monkeypatch):
+    memory, names = fsspec.filesystem("memory"), [f"{tmp_path}/{i}.parquet" for i in range(3)]
+    for i, name in enumerate(names):
+        with memory.open(name, "wb") as file:
+            parquet.write_table(sets(i), file)
+    addresses, opened = [f"memory:/{name}" for name in names], []
+    model = SetRegressor("k1", max_epochs=1, random_state=0).fit(addresses, "y")
+    open_one = type(memory).open
+
+    def counted(self, path, *arguments, **options):
+        opened.append(path)
+        return open_one(self, path, *arguments, **options)
+
+    monkeypatch.setattr(type(memory), "open", counted)
+    assert model.predict(addresses).shape == (3 * NUM,)
+    assert sorted(opened) == sorted(2 * names)
+    memory.rm(str(tmp_path), recursive=True)
+
+
 def test_a_fit_to_a_store(store, tmp_path):
     """The same as one to a local copy of its files."""
     fsspec.filesystem(store.split(":")[0]).get(store.split("//")[1], str(tmp_path / "copy"), recursive=True)

@@ -8,10 +8,9 @@ import numpy as np
 from sklearn.utils import check_array
 
 from janossy.tables.encoder import TableEncoder
-from janossy.tables.files import open_files
+from janossy.tables.files import Files, open_files
 from janossy.tables.grouping import group_numbers
 from janossy.tables.lists import Lists, leaf_names
-from janossy.tables.paths import Paths
 from janossy.tables.sources import source
 from janossy.tables.stream import SetStream
 
@@ -46,8 +45,9 @@ def stream_of(
         if given is not None and not isinstance(given, str):
             raise ValueError(f"sets in files expect {name} as the name of a column; got {type(given).__name__}.")
     try:
-        drop = [] if encoder is None else _unknown(listed, encoder)
-        return SetStream(listed, y, sample_weight=sample_weight, groups=groups, drop=drop, **columns)
+        files = open_files(listed)
+        drop = [] if encoder is None else _unknown(files, encoder)
+        return SetStream(files, y, sample_weight=sample_weight, groups=groups, drop=drop, **columns)
     except FileNotFoundError as error:
         if isinstance(X, str | PathLike):
             raise
@@ -56,10 +56,10 @@ def stream_of(
         ) from None
 
 
-def _unknown(paths: Paths, encoder: TableEncoder) -> list[str]:
+def _unknown(files: Files, encoder: TableEncoder) -> list[str]:
     """Returns the columns of files that training did not have."""
     known = {code.name for code in (*encoder.elements, *encoder.context)}
-    return [each.name for each in open_files(paths).schema if not known & set(leaf_names(each, known))]
+    return [each.name for each in files.schema if not known & set(leaf_names(each, known))]
 
 
 def weights_of(sample_weight: Any, num_sets: int) -> np.ndarray:

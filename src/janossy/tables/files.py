@@ -58,11 +58,15 @@ def open_files(paths: Paths, formats: Mapping[str, str] = FORMATS) -> Files:
         endings = {formats[ending_of(file)] for file in files}
         if len(endings) > 1:
             raise ValueError(f"{path} expects files of one format; got {' and '.join(sorted(endings))}.")
+        ending = endings.pop()
+        # Without a schema, Arrow opens the first file to find one, and later again for its footer.
+        schema = pa.schema([]) if root is None and ending == "parquet" else None
         try:
             opened = dataset.dataset(
                 [str(file) for file in files],
+                schema=schema,
                 filesystem=store,
-                format=READ_BY.get(ending := endings.pop(), ending),
+                format=READ_BY.get(ending, ending),
                 partitioning=None if root is None else dataset.partitioning(flavor="hive"),
                 partition_base_dir=None if root is None else str(root),
             )

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from janossy.tables.arrow import without_views
 from janossy.tables.columns import Column, Where
-from janossy.tables.files import open_files
+from janossy.tables.files import Files, open_files
 from janossy.tables.forms import Names, as_sets, names_of
 from janossy.tables.grouping import Grouping, group_numbers
 from janossy.tables.ids import Ids, only_outer
@@ -59,7 +59,7 @@ class SetStream:
 
     Args:
         paths: a file, a folder, a pattern such as "sets/part-*.parquet", or several. Folders called year=2024 give
-            their files a column.
+            their files a column. ``Files`` that are open are not opened again.
         y: the column of the targets, or several.
         sample_weight: the column of the sets' weights in a fit, numbers >= 0.
         groups: the column of the sets' groups, which validation keeps together.
@@ -85,7 +85,7 @@ class SetStream:
 
     def __init__(
         self,
-        paths: Paths,
+        paths: Paths | Files,
         y: Names | None = None,
         *,
         sample_weight: str | int | None = None,
@@ -96,7 +96,7 @@ class SetStream:
         categorical: Names = (),
         drop: Names = (),
     ) -> None:
-        self.files = open_files(paths)
+        self.files = paths if isinstance(paths, Files) else open_files(paths)
         self.sample_weight, self.groups = (None if name is None else str(name) for name in (sample_weight, groups))
         names = [str(name) for name in names_of(y)]
         self.y = None if y is None else names[0] if isinstance(y, str | int | np.integer) else names
