@@ -465,6 +465,29 @@ def test_code_of_the_user_runs(case, what, later):
     assert "network by network" in stack.explain(sets)
 
 
+def test_hooks_that_come_later_are_found_without_a_walk_by_names(monkeypatch):
+    """torch's ``modules()`` makes names on its way, which took a part of each small call."""
+    stack, sets = Stack(networks("k3 of vectors")), batches("k3 of vectors", "ragged")
+    plain = stack(sets)
+    with monkeypatch.context() as patched:
+        patched.setattr(nn.Module, "modules", lambda self: pytest.fail("this made names"))
+        close(stack(sets), plain)
+    stack.members()[1].h[2].register_forward_hook(lambda module, args, out: 2 * out)
+    found = stack(sets)
+    assert not torch.allclose(found[1], plain[1])
+    close(found[::2], plain[::2])
+
+
+@pytest.mark.parametrize("case", ["k3 of vectors", "gru", "columns", "attention", "transformer"])
+def test_hooks_within_the_holder_of_the_weights_do_not_run(case):
+    stack, sets = Stack(networks(case)).eval(), batches(case, "ragged")
+    plain = stack(sets, generators=sources())
+    for module in stack.network.modules():
+        module.register_forward_hook(lambda *_: pytest.fail("this ran"))
+        module.register_forward_pre_hook(lambda *_: pytest.fail("this ran"))
+    close(stack(sets, generators=sources()), plain)
+
+
 def test_explain_is_of_the_present_mode_and_weights():
     pooling = JanossyPooling(TupleMLP(2, D, 4), Tuples(2), orderings_train=Sampled(1, k=2))
     stack = Stack([JanossyNetwork(None, pooling, encoder=SelfAttention(D, num_heads=1)) for _ in range(R)])

@@ -215,7 +215,14 @@ def overridden(module: nn.Module, forward: Callable[..., Tensor]) -> bool:
 
 def hooked(module: nn.Module) -> bool:
     """Returns True if a call of the module, or of one within it, runs a hook."""
-    return any(map(has_hooks, module.modules()))
+    left: list[nn.Module | None] = [module]
+    while left:  # not module.modules(), whose names take most of the time
+        m = left.pop()
+        if m is not None:
+            if has_hooks(m):
+                return True
+            left += m._modules.values()
+    return False
 
 
 def has_hooks(module: nn.Module) -> bool:

@@ -1,5 +1,6 @@
 """Maps of elements, or of pooled vectors, by the weights of R networks at once."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from copy import copy
 from typing import cast
@@ -39,6 +40,9 @@ def _is_stackable(module: nn.Module) -> bool:
     return type(module) in (*ELEMENTWISE, *OF_ROWS) and not has_weights and not getattr(module, "dropout", 0)
 
 
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
 class Joined:
     """A module with the weights of R networks, (R, *shape), as a function of inputs, one network's after the other's.
 
@@ -58,6 +62,7 @@ class Joined:
         if type(module) in OF_LAYER:
             return _Layer(module, self)
         replaced = copy(module)
+        vars(replaced).update((hooks, OrderedDict()) for hooks in HOOKS)  # a copy shares those of the module
         replaced._modules = {
             name: None if each is None else self._replaced(each) for name, each in module._modules.items()
         }

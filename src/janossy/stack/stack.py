@@ -71,7 +71,8 @@ class Stack(nn.Module):
         super().__init__()
         check_alike(networks)
         self.network = stacked(networks)
-        """Holds the parameters, (R, *shape), and cannot be called."""
+        """Holds the parameters, (R, *shape), and cannot be called. Hooks on modules within it do not run: those on the
+        modules of ``members()`` do."""
         self._members = tuple(apart(networks))  # a tuple's modules are not registered: the weights are kept once
         self._bind()
         self._h_together = self.network.encoder is None and (
@@ -246,7 +247,7 @@ class Stack(nn.Module):
         with errors_explained("h", h, batch.joined.values):
             if is_table(h) and batch.joined.values.dim() == 1 and not batch.joined.values.is_floating_point():
                 return looked_up(cast(Tensor, h.weight), batch)
-            if maps.is_stackable(h):
+            if self._h_together:
                 return batch.joined.with_values(self._joined["h"](batch.joined.values, batch.counts))
             self._bind(once=True)
             apart = [m.h(each.values) for m, each in zip(self._members, batch.apart, strict=True)]
