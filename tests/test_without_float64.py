@@ -6,6 +6,7 @@ from torch import nn
 
 from janossy import (
     GRU,
+    Combinations,
     Distinct,
     ImportanceSampled,
     JanossyNetwork,
@@ -13,12 +14,15 @@ from janossy import (
     Ragged,
     Sampled,
     TupleMLP,
+    TupleProduct,
     Tuples,
     predict,
 )
 from janossy.inference import predict_passes, sensitivity
+from janossy.nn import ColumnEmbedding, Relations
 from janossy.orderings import Learned
-from tests.standin_mps import DEVICE, Mps, on_mps
+from tests.standin_mps import DEVICE, Mps, OnMps, on_mps
+from tests.standin_mps import numbers as raw
 
 SCHEMES = ("designed", "independent", "antithetic", "latin", "stratified", "orthogonal", "sobol")
 
@@ -63,3 +67,47 @@ def test_learned_orders_and_an_audit_need_no_float64():
         assert learned.enumerate(given).counts() == [3, 3, 3, 3]
         found = sensitivity(network(Sampled(1)), given, num_swaps=2)
     assert found.within.dtype == torch.float32
+
+
+RELATIONS = {
+    "sorted": lambda: Relations(TupleMLP(2, 3, 4, activation="relu"), evaluate="fused"),
+    "by series": lambda: Relations(TupleMLP(2, 3, 4, activation="tanh"), evaluate="spectral"),
+    "softplus by series": lambda: Relations(TupleMLP(3, 3, 4, activation="softplus"), evaluate="spectral"),
+    "sums": lambda: Relations(TupleMLP(2, 3, (4, 4)), reduce="sum"),
+    "products": lambda: Relations(TupleProduct(3, 3, 4)),
+}
+
+
+def there_and_here(layer, given: Ragged):
+    """Returns what a layer gives on the device, and on the CPU."""
+    with torch.no_grad():
+        here = layer(given)
+        with Mps():
+            there = on_mps(layer)(on_mps(given))
+    return (x.values if isinstance(x, Ragged) else x for x in (there, here))
+
+
+@pytest.mark.parametrize("name", RELATIONS)
+def test_relations_need_no_float64(name):
+    given = Ragged.from_sizes(torch.randn(154, 3), [80, 0, 70, 4])
+    there, here = there_and_here(RELATIONS[name](), given)
+    torch.testing.assert_close(raw(there), here, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "sigmoid", "softplus", "erf", "sine"])
+@pytest.mark.parametrize("orderings", [Tuples(2), Combinations(3)], ids=repr)
+def test_series_need_no_float64(activation, orderings):
+    layer = JanossyPooling(TupleMLP(orderings.k, 3, 4, activation=activation), orderings, evaluate="spectral")
+    there, here = there_and_here(layer, Ragged.from_sizes(torch.randn(154, 3), [80, 0, 70, 4]))
+    torch.testing.assert_close(raw(there), here, rtol=1e-4, atol=1e-4)
+
+
+def test_column_embeddings_need_no_float64():
+    amounts, quantiles = [(0, 1.0, 2.0, 0.1)], [(1, [-1.0, 0.0, 0.0, 2.0])]
+    layer = ColumnEmbedding((), num_numbers=3, amounts=amounts, quantiles=quantiles, coded=[(2, [-0.5, 0.5])])
+    numbers = torch.cat((torch.randn(16, 2), torch.tensor([-0.5, 0.5]).repeat(8)[:, None]), dim=1)
+    with torch.no_grad():
+        here = layer(numbers)
+        with Mps():
+            there = on_mps(layer)(OnMps(numbers))
+    torch.testing.assert_close(raw(there), here, rtol=1e-4, atol=1e-4)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from janossy.checks import check_integer
 from janossy.functions.checks import check_flags, check_widths
 from janossy.functions.shown import arguments_shown
+from janossy.sets.transfer import widest
 
 MAX_FEATURES = 50
 """The greatest width that ``embedding_width`` chooses."""
@@ -153,10 +154,11 @@ class ColumnEmbedding(nn.Module):
     def _logarithms(self, numbers: Tensor) -> Tensor:
         """Returns two features per amount, (N, 2 · amounts): its logarithm, and 1 if it is 0."""
         columns, means, scales, units = zip(*self.amounts, strict=True)
-        mean, scale, unit = (numbers.new_tensor(each, dtype=torch.float64) for each in (means, scales, units))
-        x = numbers[:, list(columns)].double() * scale + mean
+        wide = widest(numbers.device)
+        mean, scale, unit = (numbers.new_tensor(each, dtype=wide) for each in (means, scales, units))
+        x = numbers[:, list(columns)].to(wide) * scale + mean
         typical = torch.asinh((mean.abs() + scale) / unit)
-        return torch.cat([torch.asinh(x / unit) / typical, (x.abs() < unit / 2).double()], dim=1).to(numbers.dtype)
+        return torch.cat([torch.asinh(x / unit) / typical, (x.abs() < unit / 2).to(wide)], dim=1).to(numbers.dtype)
 
     def _check(self, x: Any) -> None:
         expected = f"this ColumnEmbedding expects rows (N, {self.num_columns}), codes and then numbers"
@@ -185,16 +187,18 @@ class ColumnEmbedding(nn.Module):
 
 def _level(numbers: Tensor, knots: Sequence[float]) -> Tensor:
     """Returns the standardised level of numbers (N,) among quantiles, (N, 1); among equal quantiles the upper."""
-    x, ends = numbers.double()[:, None], numbers.new_tensor(knots, dtype=torch.float64)
+    wide = widest(numbers.device)
+    x, ends = numbers.to(wide)[:, None], numbers.new_tensor(knots, dtype=wide)
     low, width = ends[:-1], ends.diff()
     inside = ((x - low) / width.where(width > 0, 1)).clamp(0, 1)
-    level = torch.where(width > 0, inside, (x >= low).double()).mean(1, keepdim=True)
+    level = torch.where(width > 0, inside, (x >= low).to(wide)).mean(1, keepdim=True)
     return ((level - 0.5) * 12**0.5).to(numbers.dtype)
 
 
 def _codes(numbers: Tensor, values: Sequence[float]) -> Tensor:
     """Returns 1 + the position of each number (N,) among the values, or 0 if it is another."""
-    x, known = numbers.double().contiguous(), numbers.new_tensor(values, dtype=torch.float64)
+    wide = widest(numbers.device)
+    x, known = numbers.to(wide).contiguous(), numbers.new_tensor(values, dtype=wide)
     middles = (known[1:] + known[:-1]) / 2
     places = torch.bucketize(x, middles)
     is_known = (x - known[places]).abs() <= SAME * known.diff().min()

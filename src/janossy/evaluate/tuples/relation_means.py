@@ -19,18 +19,18 @@ from janossy.evaluate.rows.recompute import gradients_again, stateless_again
 from janossy.evaluate.tuples.series_means import Series, others_mean
 from janossy.functions.structure import ACTIVATIONS
 from janossy.kernels.expansions import EXPANSIONS, TYPICAL_BOUND, num_harmonics
-from janossy.sets.transfer import upload
+from janossy.sets.transfer import upload, widest
 
 
 def product_relations(factors: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Returns the means of z_1[i] Π_j z_j[i_j] over the tuples of the others, by power sums in float64.
+    """Returns the means of z_1[i] Π_j z_j[i_j] over the tuples of the others, by power sums.
 
-    The factors (N + 1, k, R) end with those of the zero vector.
+    The sums are in float64, on MPS in float32. The factors (N + 1, k, R) end with those of the zero vector.
     """
-    zero = factors[-1].double()
+    zero = factors[-1].to(widest(factors.device))
 
     def mean(z: Tensor) -> Tensor:
-        m, wide = min(z.shape[1], len(zero)), z.double()  # a sum less a large element has few digits of the others
+        m, wide = min(z.shape[1], len(zero)), z.to(zero)  # a sum less a large element has few digits of the others
         others = others_mean(wide[:, :, 1:m]) if m > 1 else 1
         return (wide[:, :, 0] * others * zero[m:].prod(0)).to(z.dtype)
 
@@ -101,7 +101,7 @@ def _by_series(x: Tensor, activation: str, tolerance: float, memory_budget: int)
     lost = ~x.detach().flatten(1).isfinite().all(1)
     x = x.masked_fill(lost[:, None, None, None], 0)
     series = Series(x.detach(), EXPANSIONS[activation], tolerance, increasing=False)
-    e, wide = series.expansion, x.double()
+    e, wide = series.expansion, x.to(widest(x.device))
     result = e.alpha + e.gamma * series.constant()[:, None]
     if e.beta:
         others = wide[:, :, 1:]
@@ -160,7 +160,7 @@ def _relu_by_sorting(x: Tensor) -> Tensor:
     The b above −a are a tail in sorted order.
     """
     n = x.shape[1]
-    a, b = (each.mT.contiguous() for each in x.double().unbind(2))
+    a, b = (each.mT.contiguous() for each in x.to(widest(x.device)).unbind(2))
     ordered = b.sort(-1).values
     sums = nn.functional.pad(ordered.cumsum(-1), (1, 0))
     below = torch.searchsorted(ordered.detach(), -a.detach(), right=True)

@@ -25,7 +25,7 @@ from janossy.kernels.expansions import (
 )
 from janossy.kernels.limits import enumerated
 from janossy.kernels.series_choice import chosen_for_series
-from janossy.sets.transfer import upload
+from janossy.sets.transfer import upload, widest
 
 MAX_ENUMERATED = 2e9
 """The activations, and bytes of positions, of tuples that are worth enumerating where the series cannot be used: less
@@ -102,7 +102,7 @@ def _reach(x: Tensor) -> Tensor:
     """Returns how far the pre-activations of each hidden unit reach, (S, n, k, H) -> (S, H)."""
     if x.shape[1] == 0:
         return x.sum((1, 2))
-    low, high = (bound.double().sum(1) for bound in x.aminmax(dim=1))
+    low, high = (bound.to(widest(x.device)).sum(1) for bound in x.aminmax(dim=1))
     return torch.maximum(low.abs(), high.abs())
 
 
@@ -111,7 +111,7 @@ class Series:
 
     def __init__(self, x: Tensor, expansion: Expansion, tolerance: float, increasing: bool) -> None:
         self.expansion, self.increasing = expansion, increasing
-        low, high = x.double().aminmax(dim=1)
+        low, high = x.to(widest(x.device)).aminmax(dim=1)
         self.centres = (low + high) / 2  # (S, k, H)
         bounds = torch.maximum(low.sum(1).abs(), high.sum(1).abs())
         if expansion.family == TRIG:
@@ -133,7 +133,7 @@ class Series:
 
     def mean(self, x: Tensor, memory_budget: int | None) -> Tensor:
         num_sets, n, k, H = x.shape
-        result, angles, shift = self.start(x.double())
+        result, angles, shift = self.start(x.to(widest(x.device)))
         step = self.num
         if memory_budget is not None:
             step = max(1, memory_budget // (16 * num_sets * n * H * 2 ** (k + 1)))
@@ -150,7 +150,7 @@ class Series:
         e = self.expansion
         result = e.alpha + e.gamma * self.constant()
         if e.beta:
-            shares = self.shares(*x.shape[1:3]).to(x.device)
+            shares = self.shares(*x.shape[1:3]).to(x)
             result = result + e.beta * torch.einsum("snjh,nj->sh", x, shares)
         angles = (x - self.centres[:, None]) * self.omega[:, None, None]
         return result, angles, self.centres.sum(1) * self.omega

@@ -24,7 +24,7 @@ from janossy.nn.encoder.cost import seconds_by_weights, seconds_of
 from janossy.nn.encoder.layer import SetLayer
 from janossy.orderings import Tuples
 from janossy.sets import Ragged
-from janossy.sets.transfer import constant_when_compiled
+from janossy.sets.transfer import constant_when_compiled, widest
 
 FAST = ("fused", "spectral", "permanent", "projected")
 """The evaluators that do not write rows of elements."""
@@ -220,7 +220,7 @@ class Relations(SetLayer):
 
     def _counts(self, sets: Ragged) -> Tensor:
         """Returns the number of tuples of each element, (N, 1)."""
-        sizes = sets.offsets.diff().to(torch.float64)
+        sizes = sets.offsets.diff().to(widest(sets.device))
         counts = torch.ones_like(sizes)
         for j in range(1, self.k):
             counts = counts * (sizes - j).clamp(min=1)
