@@ -119,5 +119,5 @@ def test_progress_names_the_search():
     reports = []
     sets, labels = bags(40)
     SetClassifier(TWO, max_epochs=1, random_state=0, progress=reports.append).fit(sets, labels)
-    assert {progress.repetition for progress in reports} == {0, 1, 2}
+    assert {(progress.repetition, progress.num_searches) for progress in reports} == {(0, 3), (1, 3), (2, 3)}
     assert all(("search 3, round 1" in str(progress)) == (progress.repetition == 2) for progress in reports)
