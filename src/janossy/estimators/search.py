@@ -1,7 +1,7 @@
 """The search: candidates in turn, promising ones for longer, and at any moment the best average so far."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf, isinf
 
 from torch import nn
@@ -43,12 +43,16 @@ MANY_SETS = 10_000
 
 @dataclass(eq=False)
 class SearchResult:
-    """The result of a search: networks, their weights, and per split those of them that left out its sets."""
+    """The result of a search: networks, their weights, and per split those of them that left out its sets.
+
+    ``others``: the same as ``folds`` for the other searches, if several are averaged.
+    """
 
     networks: list[nn.Module]
     weights: list[float]
     trials: list[Trial]
     folds: list[Fold]
+    others: list[Fold] = field(default_factory=list)
 
 
 class Search:

@@ -217,7 +217,7 @@ class SetEstimator(TransformerMixin, FitSettings):
             self.trials_ = found.trials
             self.ensemble_ = Ensemble(found.networks, found.weights, task)
             self._calibrate(found.folds, examples)
-            self.sensitivity_ = _sensitivity(found.folds, examples, task, seed)
+            self.sensitivity_ = _sensitivity([*found.folds, *found.others], examples, task, seed)
             self.folds_ = [fold.on_host(torch.from_numpy(used)) for fold in found.folds]
         self.interrupted_ = interrupts.came
         self.ensemble_.to("cpu")
