@@ -19,8 +19,8 @@ def said(*events: Progress) -> list[str]:
     return [line.strip() for line in console.file.getvalue().splitlines() if line.strip()]
 
 
-def progress(epoch: int, planned: int, seconds: float, left: float, trial: Trial | None = None) -> Progress:
-    return Progress("k2", 0, 0, 1, Epoch(epoch, planned, 0.5, 0.6), seconds, left, trial)
+def progress(epoch: int, planned: int, seconds: float, left: float, trial: Trial | None = None, *searches) -> Progress:
+    return Progress("k2", 0, 0, 1, Epoch(epoch, planned, 0.5, 0.6), seconds, left, trial, *searches)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def of_loss(loss: float, note: str = "") -> Trial:
         ),
         ([(30, 0.5), (99, 0.499)], "did not improve the best loss: more will probably help little. 1 of 2"),
         ([(60, 0.5), (99, 0.6)], "No candidate had ended after half of the time: more time will probably help. 1 of 2"),
-        ([(30, 0.5), (80, 0.4)], "The search ended before its time was over: more time changes nothing."),
+        ([(30, 0.5), (80, 0.4)], "ended early, as what is left to do takes longer than the time left. 1 of 2"),
         ([], ""),
     ],
     ids=["better", "level", "late", "early", "nothing"],
@@ -68,6 +68,34 @@ def test_what_more_time_may_bring_is_told(ends, expected):
             display(progress(3, 3, float(seconds), 100.0 - seconds, of_loss(loss)))
         found = display.outlook([of_loss(0.4), of_loss(float("inf"), "not tried: the time was for others")])
         assert expected in found and bool(found) == bool(expected)
+
+
+NOTHING = "The search ended before its time was over: more time changes nothing."
+LONGER = "The search ended early, as what is left to do takes longer than the time left."
+
+
+@pytest.mark.parametrize(
+    ("searches", "note", "expected"),
+    [
+        ((0, 1), "not tried: the largest set has 1 element", NOTHING),
+        ((2, 3), "not tried: the largest set has 1 element", NOTHING),
+        ((0, 3), "not tried: the largest set has 1 element", LONGER),
+        ((0, 1), "not tried: it is estimated to take 90 seconds", f"{LONGER} 1 of 2 candidates had no time."),
+    ],
+    ids=["not repeated", "the last search", "another search", "a long candidate"],
+)
+def test_an_early_end_for_lack_of_time_is_told_from_one_for_lack_of_candidates(searches, note, expected):
+    with FitDisplay(Console(file=io.StringIO()), "accuracy") as display:
+        display(progress(3, 3, 20.0, 80.0, of_loss(0.4), 0, searches[1]))
+        display(progress(3, 3, 60.0, 40.0, of_loss(0.4), *searches))
+        assert display.outlook([of_loss(0.4), of_loss(float("inf"), note)]) == expected
+
+
+def test_losses_of_other_folds_are_no_gain_of_time():
+    with FitDisplay(Console(file=io.StringIO()), "accuracy") as display:
+        display(progress(3, 3, 30.0, 70.0, of_loss(0.5), 0, 3))
+        display(progress(3, 3, 99.0, 1.0, of_loss(0.4), 1, 3))
+        assert "did not improve the best loss" in display.outlook([of_loss(0.5)])
 
 
 def test_without_a_limit_nothing_is_said_of_more_time():

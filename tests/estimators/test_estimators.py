@@ -390,3 +390,16 @@ def test_columns_are_checked(classifier):
         classifier.predict([np.ones((2, 1))])
     with pytest.raises(ValueError, match="column 'x0' expects finite numbers"):
         classifier.predict([np.array([[np.inf, 0.0]])])
+
+
+def test_several_candidates_learn_from_empty_sets_alone_by_the_columns_of_the_sets():
+    sets = as_sets({"price": [[]] * 40, "day": [0, 1] * 20}, numeric=["price", "day"])
+    days = [0, 1] * 20
+    model = SetClassifier(["linear", "k1", "max"], max_epochs=40, validation=0.25, random_state=0).fit(sets, days)
+    assert [trial.note for trial in model.trials_] == ["", "", "not tried: the largest set has 0 elements"]
+    assert model.score(sets, days) == 1
+
+
+def test_candidates_none_of_which_suits_the_sets_are_refused():
+    with pytest.raises(ValueError, match=r"got none\. max was not tried: the largest set has 1 element\. Pass 'auto'"):
+        SetClassifier(["k2", "max"], max_epochs=1).fit([[1.0], [2.0]] * 20, [0, 1] * 20)

@@ -6,13 +6,14 @@ import pytest
 import torch
 from torch import nn
 
-from janossy.estimators import SetClassifier
+from janossy.estimators import SetClassifier, search
 from janossy.estimators import repetitions as module
 from janossy.estimators.interrupts import Interrupts, time_by
 from janossy.estimators.out_of_fold import Fold
 from janossy.estimators.repetitions import MOST, repeated
 from janossy.estimators.search import SearchResult
 from janossy.estimators.trials import NothingTrained, Trial
+from janossy.inference import Sensitivity
 from tests.estimators.sets import bags
 
 TWO = [{"strategy": "k1", "width": 2}, "linear"]
@@ -119,5 +120,23 @@ def test_progress_names_the_search():
     reports = []
     sets, labels = bags(40)
     SetClassifier(TWO, max_epochs=1, random_state=0, progress=reports.append).fit(sets, labels)
-    assert {progress.repetition for progress in reports} == {0, 1, 2}
+    assert {(progress.repetition, progress.num_searches) for progress in reports} == {(0, 3), (1, 3), (2, 3)}
     assert all(("search 3, round 1" in str(progress)) == (progress.repetition == 2) for progress in reports)
+
+
+def test_the_sensitivity_is_that_of_any_search_that_samples_orders(monkeypatch):
+    """The first search takes what samples no orders, and all others what does."""
+
+    def of_search(contenders, losses):
+        searches.append(contenders)
+        chosen = contenders[0 if len(searches) > 1 else 1]
+        return {chosen: 1}, len(chosen.runs)
+
+    searches = []
+    monkeypatch.setattr(search, "best_average", of_search)
+    sets, labels = bags(30)
+    strategies = [{"strategy": "gru", "width": 4}, {"strategy": "k1", "width": 4}]
+    model = SetClassifier(strategies, max_epochs=1, num_permutations=3, random_state=0).fit(sets, labels)
+    assert [trial.weight for trial in model.trials_] == pytest.approx([2 / 3, 1 / 3])
+    assert model.predict_proba(sets, return_std=True)[1].max() > 0
+    assert isinstance(model.sensitivity_, Sensitivity)

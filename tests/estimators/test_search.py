@@ -542,7 +542,7 @@ def test_what_takes_too_long_or_reads_no_more_is_not_tried():
         Ragged.from_sizes(some.sets.values[:60], [1] * 60), None, some.targets, some.weights
     )
     found = single.run([Candidate("k1", {"width": 2}), Candidate("max"), Candidate("k2")])
-    assert [trial.note for trial in found.trials if trial.note] == ["not tried: the largest set has 1 elements"] * 2
+    assert [trial.note for trial in found.trials if trial.note] == ["not tried: the largest set has 1 element"] * 2
 
 
 def test_pairs_of_which_all_take_too_long_to_predict_are_drawn(monkeypatch):

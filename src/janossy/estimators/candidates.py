@@ -47,8 +47,8 @@ class Candidate:
     def least_size(self) -> int:
         """The smallest set size for which the candidate is more than a simpler strategy."""
         num_points: int = self.settings.get("num_points", Settings.num_points)
-        least = dict.fromkeys((*LEARNERS, "k1"), 1) | {"k3": 3, "k3+features": 3, "induced": num_points + 1}
-        return least.get(self.strategy, 1 if self.factory else 2)
+        least = dict.fromkeys((*LEARNERS, "k1"), 0) | {"k3": 3, "k3+features": 3, "induced": num_points + 1}
+        return 0 if self.factory else least.get(self.strategy, 2)
 
     def why_not(self, statistics: CachedStatistics) -> str:
         """Returns the reason why the candidate equals a simpler one on these sets, or does not suit them, or ""."""

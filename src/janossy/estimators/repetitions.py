@@ -53,6 +53,7 @@ def _together(results: Sequence[SearchResult]) -> SearchResult:
         [weight / len(results) for result in results for weight in result.weights],
         [_of_candidate(trials) for trials in zip(*(result.trials for result in results), strict=True)],
         results[0].folds,
+        [fold for result in results[1:] for fold in result.folds],
     )
 
 

@@ -1,7 +1,7 @@
 """The search: candidates in turn, promising ones for longer, and at any moment the best average so far."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf, isinf
 
 from torch import nn
@@ -43,12 +43,16 @@ MANY_SETS = 10_000
 
 @dataclass(eq=False)
 class SearchResult:
-    """The result of a search: networks, their weights, and per split those of them that left out its sets."""
+    """The result of a search: networks, their weights, and per split those of them that left out its sets.
+
+    ``others``: the same as ``folds`` for the other searches, if several are averaged.
+    """
 
     networks: list[nn.Module]
     weights: list[float]
     trials: list[Trial]
     folds: list[Fold]
+    others: list[Fold] = field(default_factory=list)
 
 
 class Search:
@@ -74,7 +78,8 @@ class Search:
         the same, but not before there is one learner, if one can be fitted without training steps.
 
         Raises: FloatingPointError if training diverges for the only candidate, or for all candidates. NothingTrained
-            if an interrupt or the end of the time comes before the first training step of any network.
+            if an interrupt or the end of the time comes before the first training step of any network. ValueError if
+            none of several candidates suits the sets.
         """
         self.contenders = [Contender(i, candidate) for i, candidate in enumerate(candidates)]
         self.trainer.contenders = self.contenders
@@ -102,10 +107,15 @@ class Search:
         if self.trainer.trained:
             return self._result()
         diverged = [contender.note for contender in self.contenders if contender.is_over]
-        notes = diverged or [contender.note for contender in self.contenders]
         if self.trainer.interrupts.came or (now() > self.deadline and not diverged):
             raise NothingTrained("before the first step of training was done")
-        raise FloatingPointError(f"all candidates of the search failed; the last one: {notes[-1]}")
+        if diverged:
+            raise FloatingPointError(f"all candidates of the search failed; the last one: {diverged[-1]}")
+        last = self.contenders[-1]
+        raise ValueError(
+            f"strategy expects a candidate that suits these sets; got none. {last.candidate} was {last.note}. Pass "
+            "'auto', or one strategy alone, which is always tried."
+        )
 
     def _first_round(self, waiting: Sequence[tuple[Contender, float]], part: float) -> list[tuple[Contender, float]]:
         """Trains candidates for a while on the first split, and returns those for which there is no time now.
@@ -295,7 +305,7 @@ class Search:
             if self.trainer.interrupts.came:
                 break
             if contender.candidate.least_size > largest:
-                contender.note = f"not tried: the largest set has {largest} elements"
+                contender.note = f"not tried: the largest set has {largest} element{'s' * (largest != 1)}"
                 continue
             if why := contender.candidate.why_not(self.trainer.statistics):
                 contender.note = f"not tried: {why}"

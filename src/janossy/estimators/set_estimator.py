@@ -188,6 +188,7 @@ class SetEstimator(TransformerMixin, FitSettings):
         layouts = replace(self.encoder_.element_layout, largest_size=largest), self.encoder_.context_layout
         began = now()
         is_repeated = len(tried) > 1 and self.validation is None and len(examples) <= FEW_SETS
+        most = MOST if is_repeated else 1
         with _seeded(seed, self.device), Interrupts() as interrupts:
 
             def trainer_of(repetition: int) -> Trainer:
@@ -200,7 +201,9 @@ class SetEstimator(TransformerMixin, FitSettings):
                     limits,
                     num_permutations=self.num_permutations,
                     seed=own,
-                    tell=lambda progress: self._tell(interrupts, replace(progress, repetition=repetition)),
+                    tell=lambda progress: self._tell(
+                        interrupts, replace(progress, repetition=repetition, num_searches=most)
+                    ),
                     groups=groups,
                     interrupts=interrupts,
                     checkpoint=checkpoint and checkpoint.of_repetition(repetition),
@@ -210,11 +213,11 @@ class SetEstimator(TransformerMixin, FitSettings):
                 self.num_threads_ = trainer.num_threads
                 return trainer
 
-            found = self._found(interrupts, lambda: repeated(trainer_of, tried, MOST if is_repeated else 1))
+            found = self._found(interrupts, lambda: repeated(trainer_of, tried, most))
             self.trials_ = found.trials
             self.ensemble_ = Ensemble(found.networks, found.weights, task)
             self._calibrate(found.folds, examples)
-            self.sensitivity_ = _sensitivity(found.folds, examples, task, seed)
+            self.sensitivity_ = _sensitivity([*found.folds, *found.others], examples, task, seed)
             self.folds_ = [fold.on_host(torch.from_numpy(used)) for fold in found.folds]
         self.interrupted_ = interrupts.came
         self.ensemble_.to("cpu")

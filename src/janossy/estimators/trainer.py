@@ -95,7 +95,7 @@ class Trainer:
         """Returns True if a step on two sets of median size needs a kernel that another process still compiles."""
         training = self.splits[0][0]
         sizes = self.examples.sets.offsets.diff().cpu()[training]
-        enough = (sizes >= contender.candidate.least_size).nonzero()[:, 0]
+        enough = (sizes >= max(1, contender.candidate.least_size)).nonzero()[:, 0]
         middle = enough[sizes[enough].argsort()[max(0, len(enough) // 2 - 1) :][:2]]
         if len(middle) < 2 or contender.candidate.factory is not None:
             return False

@@ -59,7 +59,7 @@ class Progress:
     """The progress of a search after an epoch of one network; with ``trial``, after the last epoch of a candidate.
 
     ``seconds`` have passed since the first search began. ``seconds_left`` remain until the last one ends at the latest.
-    ``repetition`` is 0 in the first search.
+    ``repetition`` is 0 in the first search, of at most ``num_searches``.
     """
 
     candidate: str
@@ -71,6 +71,7 @@ class Progress:
     seconds_left: float
     trial: Trial | None = None
     repetition: int = 0
+    num_searches: int = 1
 
     @property
     def round(self) -> str:

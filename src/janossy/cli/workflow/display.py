@@ -73,6 +73,9 @@ SLOW = 10.0
 ENDED_EARLY = 0.05
 """The part of the time that is left if a search ended for lack of anything to do."""
 
+OF_TIME = ("time", "seconds")
+"""Words in the notes of candidates that had no time."""
+
 MATTERS = 0.01
 """The part by which a loss must fall to count as better."""
 
@@ -84,7 +87,7 @@ class FitDisplay:
         self.console, self.score = console, score
         self.best: tuple[float, str] | None = None
         self.told_slow: set[str] = set()
-        self.last, self.left = 0.0, inf
+        self.last, self.left, self.may_be_repeated = 0.0, inf, False
         self.steps: list[tuple[float, float]] = []
         self.bars = Bars(
             TextColumn("{task.description}", markup=False),
@@ -111,6 +114,7 @@ class FitDisplay:
         elif progress.epoch.number == 1:
             self._first_epoch(progress)
         self.last, self.left = progress.seconds, progress.seconds_left
+        self.may_be_repeated = progress.repetition + 1 < progress.num_searches
         of = f", network {progress.network + 1} of {progress.num_networks}" if progress.num_networks > 1 else ""
         where = f"{progress.round}: {progress.candidate}{of}"
         epoch = progress.epoch
@@ -145,7 +149,8 @@ class FitDisplay:
         is_best = isfinite(trial.loss) and (self.best is None or trial.loss < self.best[0])
         if is_best:
             self.best = trial.loss, progress.candidate
-            self.steps.append((progress.seconds, trial.loss))
+            if progress.repetition == 0:  # other searches have other folds, whose losses differ by chance
+                self.steps.append((progress.seconds, trial.loss))
         left = progress.seconds_left
         until = f"  at most {duration(left)} left" if left < inf else ""
         notes = ["best so far"] * is_best + [trial.note] * bool(trial.note)
@@ -163,11 +168,13 @@ class FitDisplay:
         total = self.last + self.left
         if total == inf or not self.steps:
             return ""
-        if self.left > ENDED_EARLY * total:
-            return "The search ended before its time was over: more time changes nothing."
         before = [loss for seconds, loss in self.steps if seconds <= total / 2]
-        untried = sum(not isfinite(trial.loss) and "time" in trial.note for trial in trials)
+        untried = sum(not isfinite(trial.loss) and any(word in trial.note for word in OF_TIME) for trial in trials)
         waiting = f" {untried} of {len(trials)} candidates had no time." if untried else ""
+        if self.left > ENDED_EARLY * total:
+            if untried or self.may_be_repeated:
+                return f"The search ended early, as what is left to do takes longer than the time left.{waiting}"
+            return "The search ended before its time was over: more time changes nothing."
         if not before:
             return f"No candidate had ended after half of the time: more time will probably help.{waiting}"
         part = 1 - self.steps[-1][1] / before[-1] if before[-1] > 0 else 0.0
