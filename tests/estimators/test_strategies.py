@@ -10,7 +10,8 @@ import torch
 
 from janossy import Ragged, predict
 from janossy.estimators.nested import build_nested
-from janossy.estimators.strategies import AMOUNTS, STRATEGIES, Settings, build_network, pair_features, settings_of
+from janossy.estimators.pair_features import pair_features
+from janossy.estimators.strategies import AMOUNTS, STRATEGIES, Settings, build_network, settings_of
 from janossy.tables.layout import Layout
 from tests.laws import close
 
@@ -93,6 +94,18 @@ def test_repeated_elements_tell_sizes_apart(strategy):
     assert not torch.allclose(first, second)
 
 
+def test_several_reductions_stand_side_by_side():
+    """Both are those of f's rows, and the result is independent of batch-mates."""
+    network, (sets, context) = built("k1", reduce="mean+std").eval(), example()
+    elements = sets.with_values(network.h(sets.values))
+    for pooled, (size, rows) in zip(network.pooling(elements), zip(SIZES, elements, strict=True), strict=True):
+        sized = torch.cat([rows, torch.full((size, 1), math.log1p(size))], 1)
+        each = network.pooling.f(sized[:, None] if size else torch.zeros(1, 1, sized.shape[1]))
+        close(pooled, torch.cat([each.mean(0), each.std(0, correction=0)]))
+    alone = [outputs(network, sets[[b]], context[[b]]) for b in range(len(sets))]
+    close(torch.cat(alone), outputs(network, sets, context), atol=1e-9, rtol=1e-9)
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_settings_build_the_same_network_again(strategy):
     given = {**SMALL, "depth": 3, "readout_depth": 2, "activation": "gelu", "dropout": 0.1, "embedding_features": 2}
@@ -112,6 +125,7 @@ def test_no_setting_is_without_effect():
         "width": 12,
         "depth": 3,
         "readout_depth": 3,
+        "reduce": "mean+std",
         "activation": "tanh",
         "dropout": 0.3,
         "norm": False,
@@ -205,6 +219,9 @@ def test_pair_features_of_every_layout():
             ValueError,
             "amounts among raw, log, quantile, by-category, codes; got amounts='ln'",
         ),
+        (lambda: built("k1", reduce="mean+mode"), ValueError, "reduce as one or several of .* got reduce='mean\\+mode'"),
+        (lambda: built("k1", reduce=["mean"]), ValueError, r"with \+ between; got reduce=\['mean'\]"),
+        (lambda: built("k2", reduce="mean+max"), ValueError, "with orderings_train, a reduce among mean, logmeanexp, std"),
         (lambda: built("k1", depth=0), ValueError, "strategy 'k1' expects depth >= 1; got depth=0"),
         (lambda: built("k1", width="8"), TypeError, "strategy 'k1' expects width >= 1, an integer; got width='8'"),
         (lambda: built("k1", activation="no"), ValueError, "an activation among"),

@@ -135,6 +135,7 @@ AUTO = (
     Candidate("k1", {"amounts": "log"}),
     Candidate("k1", {"amounts": "quantile"}),
     Candidate("k1", {"amounts": "codes"}),
+    Candidate("k1", {"reduce": "mean+std"}),
     Candidate("k2+features"),
     Candidate("attention"),
     Candidate("forest"),

@@ -1,14 +1,15 @@
 """Strategies: named networks, each built from plain settings."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
-from itertools import chain
 from typing import Any
 
 from torch import nn
 
 from janossy.checks import check_integer
+from janossy.estimators.pair_features import by_feature, pair_features
+from janossy.evaluate.reduce import OF_ROWS
 from janossy.functions import GRU, LSTM, FeaturedMLP, GatedAttention, TupleFeatures, TupleMLP
 from janossy.nn import (
     AppendSize,
@@ -48,6 +49,8 @@ class Settings:
     """The number of layers of f."""
     readout_depth: int = 1
     """The number of hidden layers of ρ."""
+    reduce: str = "mean"
+    """The reductions of elements, pairs or triples, with "+" between several, as "mean+std"."""
     activation: str = "relu"
     dropout: float = 0.0
     norm: bool = True
@@ -145,7 +148,8 @@ def readout_for(pooling: JanossyPooling, chosen: Settings, context_layout: Layou
     after: list[nn.Module] = (
         [AttentionMean(chosen.width, num_heads=chosen.num_heads)] if isinstance(pooling.f, GatedAttention) else []
     )
-    after += [PooledNorm(chosen.width)] if chosen.norm else []
+    pooled_width = chosen.width * (len(pooling.reduce) if isinstance(pooling.reduce, tuple) else 1)
+    after += [PooledNorm(pooled_width)] if chosen.norm else []
     embed = None
     if context_layout.num_columns:
         embed = ColumnEmbedding(
@@ -155,7 +159,7 @@ def readout_for(pooling: JanossyPooling, chosen: Settings, context_layout: Layou
             **_forms(chosen, context_layout),
         )
     return Readout(
-        chosen.width,
+        pooled_width,
         (chosen.width,) * chosen.readout_depth,
         num_outputs,
         first=nn.Sequential(*after) if after else None,
@@ -197,27 +201,19 @@ def settings_of(strategy: str, given: Mapping[str, Any]) -> Settings:
         raise ValueError(
             f"strategy {strategy!r} expects amounts among {', '.join(AMOUNTS)}; got amounts={settings.amounts!r}."
         )
+    if not isinstance(settings.reduce, str) or not set(settings.reduce.split("+")) <= set(OF_ROWS):
+        raise ValueError(
+            f"strategy {strategy!r} expects reduce as one or several of {', '.join(OF_ROWS)}, with + between; got "
+            f"reduce={settings.reduce!r}."
+        )
     return settings
 
 
-def pair_features(layout: Layout) -> dict[str, Any]:
-    """Returns interactions that suit any columns: |differences| of numbers, and equality of categories.
-
-    Differences of angles are wrapped. All of these are independent of a common shift of the elements, and so are units
-    that read only these. Plain differences are sums of columns, which an MLP forms by itself.
-    """
-    codes = list(range(len(layout.vocabularies)))
-    numbers = list(range(len(codes), layout.num_columns))
-    return {
-        "absolute_differences": numbers,
-        "equal": [[column] for column in codes],
-        "periods": {column: period for column, period in zip(numbers, layout.periods, strict=False) if period},
-    }
-
-
-def _tuples(k: int, reduce: str = "mean") -> "Build":
+def _tuples(k: int) -> "Build":
     def build(settings: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
         f = _mlp(k, settings, layout, h)
+        first, *others = settings.reduce.split("+")
+        reduce = (first, *others) if others else first
         fast = isinstance(f, TupleMLP) and settings.depth == 1  # evaluators build no tuple
         in_training = None if k == 1 or fast or settings.num_tuples is None else Distinct(settings.num_tuples, k=k)
         if in_training is not None and not settings.exact:
@@ -331,32 +327,8 @@ def _mlp(k: int, settings: Settings, layout: Layout, h: ColumnEmbedding) -> Tupl
 
 
 def _features(k: int, in_features: int, settings: Settings, layout: Layout, h: ColumnEmbedding) -> TupleFeatures:
-    given = _by_feature(settings.features or pair_features(layout), layout, h.places)
+    given = by_feature(settings.features or pair_features(layout), layout, h.places)
     return TupleFeatures(k, in_features, **given)
-
-
-def _by_feature(given: Mapping[str, Any], layout: Layout, places: Sequence[Sequence[int]]) -> dict[str, Any]:
-    """Returns arguments of ``TupleFeatures`` in terms of embedded features, from arguments in terms of columns."""
-    kinds = dict.fromkeys(("differences", "absolute_differences", "products"), "columns")
-    kinds |= dict.fromkeys(("equal", "distances"), "groups") | dict.fromkeys(("units", "periods"), "numbers")
-    if unknown := [name for name in given if name not in kinds]:
-        raise ValueError(f"features expects {', '.join(kinds)}; got {', '.join(map(repr, unknown))}.")
-
-    def numbers_of(columns: Iterable[Any]) -> list[int]:
-        return [place for column in columns for place in places[layout.column(column)]]
-
-    in_own_units = [*chain.from_iterable(given.get("distances", ())), *given.get("periods", ())]
-    units = {layout.column(x): layout.scale(layout.column(x)) for x in in_own_units if layout.scales}
-    units |= {layout.column(column): unit for column, unit in given.get("units", {}).items()}
-    translated: dict[str, Any] = {}
-    for name, value in {**given, "units": units}.items():
-        if kinds[name] == "columns":
-            translated[name] = numbers_of(value)
-        elif kinds[name] == "groups":
-            translated[name] = [numbers_of(group) for group in value]
-        else:
-            translated[name] = {place: number for column, number in value.items() for place in numbers_of([column])}
-    return translated
 
 
 Build = Callable[[Settings, Layout, ColumnEmbedding], JanossyPooling]
@@ -368,7 +340,7 @@ STRATEGIES: dict[str, Build] = {
     "k2+features": _tuples(2),
     "k3+features": _tuples(3),
     "sum": _sum,
-    "max": _tuples(1, "max"),
+    "max": _tuples(1),
     "attention": _attention,
     "gru": _recurrence(GRU),
     "lstm": _recurrence(LSTM),
@@ -388,6 +360,7 @@ ENCODERS = {
 
 OWN: dict[str, dict[str, Any]] = {
     "sum": {"norm": False},
+    "max": {"reduce": "max"},
     "k2+features": {"features": {}},
     "k3+features": {"features": {}},
     "gru": {"depth": 1},
