@@ -265,6 +265,10 @@ def _taken(facts: Facts, role: Role, before: str = "") -> Taken:
         return Taken("int64" if facts.all("integer") else "float64", "numbers")
     if facts.all("flag"):
         return Taken("bool", "true and false")
+    if facts.all("iso") and 0 < counts["zoned"] < counts["iso"]:
+        return Taken(
+            "text", "text", "holds dates with a time zone and without one, and is taken as text: write all alike"
+        )
     if facts.all("iso"):
         return Taken("zoned" if counts["zoned"] else "date", "dates")
     if facts.all("year first"):
