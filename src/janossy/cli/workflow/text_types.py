@@ -318,7 +318,7 @@ def roles_of(
     """Returns the roles of the columns that a command's options name."""
     roles: dict[str, Role] = {}
     for name in targets:
-        roles[name] = "class" if classes else "target"
+        roles[name] = "text" if classes else "target"
     for name in categorical:
         roles[name] = "categorical"
     for name in numeric:
