@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import ipc, parquet
 
 from janossy.cli.errors import BadArgument
@@ -27,6 +28,7 @@ from janossy.cli.workflow.text_types import (
     taken_as_type,
 )
 from janossy.tables.arrow import index_columns, is_text, one_chunk, without_views
+from janossy.tables.columns import FLOAT_WHOLE
 from janossy.tables.paths import COMPRESSED, FORMATS, stored_files
 
 File = Path | str
@@ -155,6 +157,7 @@ def read_tables(
         table = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException:
         raise _differing(files, tables) from None
+    notes += [note for name, role in roles.items() if role == "id" and (note := _rounded(table, name))]
     ends = np.cumsum([len(table) for table in tables])
     return TableRows(table, tuple(files), ends, taken, tuple(notes))
 
@@ -324,6 +327,18 @@ def _are_mixed(tables: Sequence[pa.Table], name: str, are_lines: Sequence[bool])
     """Returns True if ids are text in some files of JSON lines and not in others."""
     kinds = [table.schema.field(name).type for table, is_it in zip(tables, are_lines, strict=True) if is_it]
     return len(set(map(is_text, kinds))) > 1
+
+
+def _rounded(table: pa.Table, name: str) -> str:
+    """Returns a note on ids that are floats beyond the whole numbers that floats hold, or ""."""
+    if name not in table.column_names or not pa.types.is_floating(table[name].type):
+        return ""
+    largest = pc.max(pc.abs(table[name].cast(pa.float64()))).as_py()
+    if largest is None or largest <= FLOAT_WHOLE:
+        return ""
+    return (
+        f"--set-id {name} has floats such as {largest:.0f}, each of which may stand for several ids: write ids as text."
+    )
 
 
 def _make_alike(tables: list[pa.Table], name: str, from_csv: Sequence[bool], text: bool) -> None:
