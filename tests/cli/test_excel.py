@@ -2,6 +2,7 @@
 
 import datetime as dt
 import random
+import re
 import sys
 import zipfile
 from pathlib import Path
@@ -145,6 +146,22 @@ def test_what_cannot_be_read_is_one_line():
             read_tables([Path("d.xlsx")])
         except BadArgument as error:
             assert "d.xlsx" in error.message
+
+
+def test_another_sheet_and_a_title_are_named():
+    notes = openpyxl.Workbook()
+    notes.active.title = "Notes"
+    notes.active.append(["written by me"])
+    rows = notes.create_sheet("Orders")
+    for row in (["Sales report"], [], ["order", "x"], [1, 2]):
+        rows.append(row)
+    notes.save("w.xlsx")
+    says = "w.xlsx: the sheet 'Notes' has no rows below the names of its columns. --sheet names another of 'Orders'."
+    with pytest.raises(BadArgument, match=re.escape(says)):
+        excel.read_sheet(Path("w.xlsx"), None)
+    says = "w.xlsx: column 2 has no name in the first row that has a cell, which begins with 'Sales report'."
+    with pytest.raises(BadArgument, match=re.escape(says)):
+        excel.read_sheet(Path("w.xlsx"), "Orders")
 
 
 def test_a_small_file_that_unpacks_to_much_is_refused(monkeypatch):

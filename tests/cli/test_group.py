@@ -1,10 +1,12 @@
 """janossy group: the sets of a long table, as a file of one row per set, whatever DuckDB spills."""
 
+import datetime as dt
 import lzma
 import subprocess
 import sys
 import uuid
 import zipfile
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -197,6 +199,71 @@ def test_durations_stay_durations(janossy, unit):
     write("b.parquet", pa.table({"id": pa.array([7, 6, 7], kind), "y": [1, 2, 1]}))
     out = janossy("group", "b.parquet", "--set-id", "id", "--set-columns", "y", "--out", "other.parquet")
     assert out[0] == 0 and parquet.read_table("other.parquet")["id"].cast(pa.int64()).to_pylist() == [6, 7]
+
+
+def test_structs_keep_the_names_of_their_fields(janossy):
+    """DuckDB gives another name to a field without one, and takes b and B for one name."""
+    inner = pa.StructArray.from_arrays([[1, 2, 3], list("abc"), [4, 5, None]], ["", "b", "B"])
+    inner = pa.StructArray.from_arrays([inner.slice(0, 3)], [""], mask=pa.array([False, True, False]))
+    listed = pa.ListArray.from_arrays([0, 2, 2, 3], inner)
+    write("a.parquet", pa.table({"id": [2, 1, 2], "s": inner, "in": listed}))
+    assert janossy("group", "a.parquet", "--set-id", "id", "--out", "sets.parquet")[0] == 0
+    found = parquet.read_table("sets.parquet").to_pydict()
+    given = inner.to_pylist()
+    assert found["s"] == [[None], [given[0], given[2]]] and given[0] == {"": {"": 1, "b": "a", "B": 4}}
+    assert found["in"] == [[[]], [given[:2], given[2:]]]
+    twice = pa.StructArray.from_arrays([[1, 2], [3, 4]], ["b", "b"])
+    write("b.parquet", pa.table({"id": [1, 1], "s": twice}))
+    code, _, err = janossy("group", "b.parquet", "--set-id", "id", "--out", "other.parquet")
+    assert code == 2 and "b.parquet: column 's' has two fields called 'b'. Rename one." in err
+
+
+def test_decimals_of_more_than_38_digits(janossy):
+    """DuckDB does not have them."""
+    kind = pa.decimal256(60, 2)
+    amounts = pa.array([Decimal(10) ** 50, None, Decimal("0.25")], kind)
+    listed = pa.ListArray.from_arrays([0, 1, 1, 3], amounts)
+    write("a.parquet", pa.table({"id": [2, 1, 2], "x": amounts, "in": listed}))
+    assert janossy("group", "a.parquet", "--set-id", "id", "--out", "sets.parquet")[0] == 0
+    found = parquet.read_table("sets.parquet")
+    assert found["x"].type.value_type == kind and found["in"].type.value_type.value_type == kind
+    assert found["x"].to_pylist() == [[None], [Decimal(10) ** 50, Decimal("0.25")]]
+    assert found["in"].to_pylist() == [[[]], [[Decimal(10) ** 50], [None, Decimal("0.25")]]]
+    code, _, err = janossy("group", "a.parquet", "--set-id", "x", "--out", "other.parquet")
+    assert code == 2 and "--set-id x expects numbers of at most 38 digits; got Arrow's decimal256(60, 2)" in err
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "+02:00"])
+def test_time_zones_stay(janossy, monkeypatch, unit, zone):
+    """DuckDB would write that of the machine."""
+    monkeypatch.setenv("TZ", "America/New_York")
+    kind = pa.timestamp(unit, zone)
+    times = pa.array([1_700_000_000_123, 2, None], pa.int64()).cast(kind)
+    write("a.parquet", pa.table({"id": [2, 1, 2], "x": times, "in": pa.ListArray.from_arrays([0, 1, 1, 3], times)}))
+    assert janossy("group", "a.parquet", "--set-id", "id", "--out", "sets.parquet")[0] == 0
+    found = parquet.read_table("sets.parquet")
+    assert found["x"].type.value_type == kind and found["in"].type.value_type.value_type == kind
+    assert found["x"].cast(pa.list_(pa.int64())).to_pylist() == [[2], [1_700_000_000_123, None]]
+    write("b.parquet", pa.table({"id": times[:2], "x": [1, 2]}))
+    assert janossy("group", "b.parquet", "--set-id", "id", "--out", "other.parquet")[0] == 0
+    assert parquet.read_table("other.parquet")["id"].combine_chunks().equals(times.take(pa.array([1, 0])))
+
+
+def test_dates_with_and_without_zones_are_text_with_a_line(janossy):
+    """In one CSV column, no instant could be told of those without."""
+    for name, day in (("a", "2024-01-01T10:00:00Z"), ("b", "2024-01-01T10:00:00")):
+        Path(f"{name}.csv").write_text(f"id,at\n1,{day}\n1,{day}\n", encoding="utf-8")
+    code, out, _ = janossy("group", "a.csv", "b.csv", "--set-id", "id", "--out", "sets.parquet")
+    assert code == 0 and "column 'at' holds dates with a time zone and without one, and is taken as text" in out
+    assert parquet.read_table("sets.parquet")["at"].to_pylist()[0][1:3] == [
+        "2024-01-01T10:00:00Z",
+        "2024-01-01T10:00:00",
+    ]
+    zoned = pa.table({"id": [1], "at": pa.array([dt.datetime(2024, 1, 1)], pa.timestamp("us", "UTC"))})
+    write("c.parquet", zoned)
+    code, _, err = janossy("group", "c.parquet", "b.csv", "--set-id", "id", "--out", "other.parquet")
+    assert code == 2 and "column 'at' is timestamp[us, tz=UTC] in c.parquet, and timestamp[us] in b.csv" in err
 
 
 def test_it_loads_no_torch():

@@ -53,6 +53,16 @@ def test_few_sets_in_the_first_row_group(janossy):
     assert code == 2 and "need 2 sets or more; got 1" in err
 
 
+def test_values_far_outside_training_are_a_line(janossy):
+    """The report predicts the worst sets of validation one by one, and each would warn."""
+    table = orders(40)
+    table["price"] = [3.0**order for order in table["order"]]
+    write("orders.parquet", table)
+    options = ("--validation", "0.5", "--max-epochs", "1")
+    code, out, err = janossy("fit", "orders.parquet", *FIT, *options, "--out", "model")
+    assert (code, err) == (0, "") and out.count("values far outside the range of training in column 'price' (") == 1
+
+
 def test_several_classes(janossy):
     table = orders(80)
     table["size"] = ["many" if table["order"].count(order) > 3 else "few" for order in table["order"]]

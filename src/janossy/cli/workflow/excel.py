@@ -63,7 +63,9 @@ def read_sheet(file: Path, sheet: str | None, null_values: Collection[str] = ())
         _check_size(file)
         with file.open("rb") as opened:  # opened here, because openpyxl refuses some names
             workbook = openpyxl.load_workbook(opened, read_only=True, data_only=True, keep_links=False)
-            rows = list(_rows(file, _sheet(file, workbook, sheet), null_values))
+            chosen = _sheet(file, workbook, sheet)
+            rows = list(_rows(file, chosen, null_values))
+            others = [each.title for each in workbook.worksheets if each.title != chosen.title]
     except BadArgument:
         raise
     except Exception as error:  # openpyxl raises errors of many types for damaged workbooks
@@ -71,6 +73,11 @@ def read_sheet(file: Path, sheet: str | None, null_values: Collection[str] = ())
         raise BadArgument(f"{file} cannot be read: it is damaged, or no workbook in .xlsx ({reason}).") from None
     if not rows:
         raise BadArgument(f"{file} is empty.")
+    if len(rows) == 1 and others and sheet is None:
+        raise BadArgument(
+            f"{file}: the sheet {chosen.title!r} has no rows below the names of its columns. --sheet names another of "
+            f"{', '.join(map(repr, others))}."
+        )
     width = max(map(len, rows))
     header, *rest = [[*row, *[None] * (width - len(row))] for row in rows]
     columns = {}
@@ -78,8 +85,9 @@ def read_sheet(file: Path, sheet: str | None, null_values: Collection[str] = ())
         values = [row[j] for row in rest]
         if name is None and any(value is not None for value in values):
             raise BadArgument(
-                f"{file}: column {j + 1} has no name. Give it one, or, if it is the index of a frame, write the file "
-                "without it."
+                f"{file}: column {j + 1} has no name in the first row that has a cell, which begins with "
+                f"{spelt(next(filter(None, header), ''))!r:.40}. Give it one, or remove what stands above the names. "
+                "If it is the index of a frame, write the file without it."
             )
         if name is not None:
             if (text := spelt(name).strip()) in columns:

@@ -14,6 +14,7 @@ from math import isfinite
 from pathlib import Path
 from time import monotonic
 from typing import Any, Literal
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import torch
@@ -38,6 +39,8 @@ from janossy.estimators.processes import Processes
 from janossy.estimators.threads import usable_threads
 from janossy.files.atomic import ClaimedByAnother, beside, claimed, write_whole
 from janossy.saving.reading import digest, version_of
+from janossy.tables import SetTable
+from janossy.tables.encoder import columns_by_count
 
 FOLDS = 5
 """The number of folds for few sets, unless ``validation`` gives another."""
@@ -134,6 +137,7 @@ def _written(
         sizes = (*sets.sizes, scan.smallest, scan.largest)
         about = scan.num_elements + sets.num_elements, int(min(sizes)), int(max(sizes))
         num_sets, schema = len(read.stream), read.stream.files.schema
+        _say_far(model, sets, console)
     interrupts.came = interrupts.came or model.interrupted_
     if interrupts.came:
         say(console, "Stopped; the best so far is being written. Ctrl-C again leaves at once.")
@@ -161,13 +165,20 @@ def _written(
 
         by = "SIGTERM" if interrupts.number == signal.SIGTERM else "Ctrl-C"
         metadata = {"ended": f"by {by}, with the best so far"} if interrupts.came else {}
-        write_whole(
-            folder / "report.html",
-            report(model, sets, evaluation, record, metadata | _metadata(model), read.reasons, outlook),
-        )
+        with catch_warnings():
+            simplefilter("ignore", UserWarning)  # the report predicts a few sets one by one, and each would warn
+            page = report(model, sets, evaluation, record, metadata | _metadata(model), read.reasons, outlook)
+        write_whole(folder / "report.html", page)
     finally:  # a model without a report is better than none
         place = _move(folder, request.out, console)
     return record, place
+
+
+def _say_far(model: Estimator, sets: SetTable, console: Console) -> None:
+    """Prints a line if sets of validation have values far outside the range of the sets of training."""
+    if far := {name: int(flags.sum()) for name, flags in model.encoder_.far_values(sets).items()}:
+        line = f"values far outside the range of training in {columns_by_count(far)}, in sets of validation."
+        say(console, line, style="yellow")
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from janossy.cli.workflow.delimited import ANY, Dialect, interruptible, open_csv
 from janossy.cli.workflow.excel import ENDINGS as WORKBOOKS
 from janossy.cli.workflow.local_copies import local_copy
 from janossy.cli.workflow.reading import IPC, LINES, check_sheet, read_tables
+from janossy.cli.workflow.sorted_types import converted, fields_of_one_name, sorted_as
 from janossy.cli.workflow.text_types import Role
 from janossy.cli.workflow.wording import in_options
 from janossy.files.atomic import beside
@@ -156,6 +157,14 @@ def _group(
         check_types(files.schema, set_id)
     except ValueError as error:
         raise BadArgument(in_options(error)) from None
+    for field in files.schema:
+        if twice := next(fields_of_one_name(field.type), None):
+            raise BadArgument(f"{files.names[0]}: column {field.name!r} has two fields called {twice!r}. Rename one.")
+        if field.name in set_id and pa.types.is_decimal256(field.type):
+            raise BadArgument(
+                f"--set-id {field.name} expects numbers of at most 38 digits; got Arrow's {field.type}. Convert it to "
+                "text."
+            )
     rows = _Rows(files, set_id)
     out.parent.mkdir(parents=True, exist_ok=True)
     with beside(out) as part, beside(out) as spilled, interruptible(), duckdb.connect() as connection:
@@ -202,7 +211,7 @@ class _Rows:
                             f"--set-id {name} expects an id in every row; got none in {fragment.path}, row {at + 1}."
                         )
                         raise self.wrong
-                columns = [_cast(each, _stored(each.type)) for each in batch.columns]
+                columns = [converted(each, sorted_as(each.type)) for each in batch.columns]
                 yield pa.RecordBatch.from_arrays(
                     [*columns, pa.array(np.arange(row, row + len(batch)))], schema=self.sorted_as
                 )
@@ -212,15 +221,15 @@ class _Rows:
     @property
     def sorted_as(self) -> pa.Schema:
         """The schema for DuckDB, in which a column is called by its number: DuckDB takes x and X for one name."""
-        kinds = [*(_stored(kind) for kind in self.files.schema.types), pa.int64()]
+        kinds = [*map(sorted_as, self.files.schema.types), pa.int64()]
         return pa.schema([(str(j), kind) for j, kind in enumerate(kinds)])
 
     def restored(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Yields rows from DuckDB under their names, with their numbers as the last column."""
         for batch in batches:
             kinds = self.files.schema.types
-            back = {j: _stored(kind, durations=True) for j, kind in enumerate(kinds) if _stored(kind) != kind}
-            columns = [_cast(values, back.get(j, values.type)) for j, values in enumerate(batch.columns)]
+            back = {j: kind for j, kind in enumerate(kinds) if sorted_as(kind) != kind}
+            columns = [converted(values, back.get(j, values.type)) for j, values in enumerate(batch.columns)]
             yield pa.table(columns, [*self.files.schema.names, self.row])
 
     def _read(self, fragment: Any) -> Iterator[pa.RecordBatch]:
@@ -348,29 +357,6 @@ def _alike(values: pa.Array, firsts: np.ndarray) -> np.ndarray:
     if pa.types.is_floating(values.type):
         alike = pc.or_(alike, pc.fill_null(pc.and_(pc.is_nan(values), pc.is_nan(first)), False))
     return cast(np.ndarray, alike.to_numpy(zero_copy_only=False))
-
-
-def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    return values if values.type == kind else values.cast(kind)
-
-
-def _stored(kind: pa.DataType, durations: bool = False) -> pa.DataType:
-    """Returns a type that DuckDB sorts and gives back. Without ``durations`` these are whole numbers.
-
-    DuckDB would make intervals of durations, which Parquet lacks, and it has no 16-bit floats.
-    """
-    if pa.types.is_duration(kind):
-        return kind if durations else pa.int64()
-    if pa.types.is_float16(kind):
-        return pa.float32()
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        build = pa.list_ if pa.types.is_list(kind) else pa.large_list
-        inner = _stored(kind.value_type, durations)
-        return kind if inner == kind.value_type else build(inner)
-    if pa.types.is_struct(kind):
-        fields = [each.with_type(_stored(each.type, durations)) for each in kind]
-        return kind if fields == list(kind) else pa.struct(fields)
-    return kind
 
 
 def _quoted(text: object, mark: str = '"') -> str:

@@ -1,11 +1,8 @@
 """Tables from files: Parquet, Arrow, CSV, Excel and JSON lines. Several files with one schema are one table."""
 
-import json
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,26 +10,25 @@ import pyarrow.compute as pc
 from pyarrow import ipc, parquet
 
 from janossy.cli.errors import BadArgument
-from janossy.cli.workflow.delimited import ANY, CsvFile, Dialect, plain_text
+from janossy.cli.workflow.delimited import ANY, CsvFile, Dialect
 from janossy.cli.workflow.excel import ENDINGS as WORKBOOKS
 from janossy.cli.workflow.excel import as_text, is_workbook, read_sheet
+from janossy.cli.workflow.json_lines import as_in_training, json_lines
 from janossy.cli.workflow.local_copies import local_copy
-from janossy.cli.workflow.text_casts import cast
+from janossy.cli.workflow.text_casts import cast, check_dates
 from janossy.cli.workflow.text_types import (
     AS_TEXT,
-    CONTRADICTIONS,
     LISTS,
     SEPARATED,
     Facts,
     Role,
     Spelling,
     Taken,
-    contradicts,
     look_of_text,
     taken_as_type,
 )
 from janossy.tables.arrow import index_columns, is_text, one_chunk, without_views
-from janossy.tables.objects import from_json
+from janossy.tables.columns import FLOAT_WHOLE
 from janossy.tables.paths import COMPRESSED, FORMATS, stored_files
 
 File = Path | str
@@ -102,8 +98,8 @@ def read_tables(
     The files must have the same columns, in any order. Whole numbers and other numbers can be mixed; text and numbers
     cannot. A column has one type in all CSV files. It follows from ``roles`` and from all values, or from Parquet and
     Arrow files beside them. ``kinds`` are the kinds of columns in training, as far as they are ``AMBIGUOUS``. Columns
-    of text in workbooks are treated like those of CSV files. Columns that were the index of a pandas frame are left out
-    unless they are in ``roles`` or ``named``.
+    of text in workbooks are treated like those of CSV files. So are those of JSON lines if a model gives ``kinds``.
+    Columns that were the index of a pandas frame are left out unless they are in ``roles`` or ``named``.
 
     Raises: BadArgument, naming the file, for one that does not exist, or is empty, damaged or of another format. For
     two
@@ -113,8 +109,9 @@ def read_tables(
     if len({file.resolve() if isinstance(file, Path) else file for file in files}) < len(files):
         raise BadArgument(f"expected tables in different files; got {', '.join(map(str, files))}.")
     check_sheet(files, dialect)
-    read = [_read_stored(file, dialect) if isinstance(file, str) else _read(file, dialect) for file in files]
-    tables, notes = [table for table, _ in read], []
+    of_model = roles if kinds is not None else {}
+    read = [_read_stored(x, dialect, of_model) if isinstance(x, str) else _read(x, dialect, of_model) for x in files]
+    tables, notes = [table for table, _ in read], list[str]()
     for number, table in enumerate(tables):
         left = [name for name in index_columns(table.schema) if name not in roles and name not in named]
         tables[number] = table.drop_columns(left).replace_schema_metadata(None)  # which says what the index was
@@ -135,23 +132,32 @@ def read_tables(
         if table.num_rows == 0:
             raise BadArgument(f"{file} has columns but no rows.")
     tables = [table.select(first) for table in tables]
+    are_lines = [kinds is not None and ending_of(Path(file)) in LINES for file in files]
+    spelling = Spelling(null_values=dialect.spelling.null_values)
+    for number, (file, is_it) in enumerate(zip(files, are_lines, strict=True)):
+        if is_it:
+            tables[number], more = as_in_training(file, tables[number], roles, kinds or {}, spelling)
+            notes += more
     taken: dict[str, Taken] = {}
     for name in first:
         untyped = [is_untyped for _, is_untyped in read]
         of_text = _texts_of_cells(tables, name, untyped, roles.get(name) in AS_TEXT)
         if any(of_text):
             before = (kinds or {}).get(name, "")
-            _check_dates(files, tables, name, of_text, before, dialect.spelling)
+            for file, table, is_read in zip(files, tables, of_text, strict=True):
+                if is_read:
+                    check_dates(file, name, dialect.spelling.trimmed(one_chunk(table[name])), before)
             taken[name] = _typed(tables, name, of_text, roles.get(name), dialect.spelling, before)
         elif roles.get(name, "target") == "target" and (note := _look(tables, name)):
             notes.append(f"column {name!r} {note}.")
         if roles.get(name) in ("id", "text id"):
-            _make_alike(tables, name, of_text, roles[name] == "text id")
+            _make_alike(tables, name, of_text, roles[name] == "text id" or _are_mixed(tables, name, are_lines))
     notes += [f"column {name!r} {each.note}." for name, each in taken.items() if each.note]
     try:
         table = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException:
         raise _differing(files, tables) from None
+    notes += [note for name, role in roles.items() if role == "id" and (note := _rounded(table, name))]
     ends = np.cumsum([len(table) for table in tables])
     return TableRows(table, tuple(files), ends, taken, tuple(notes))
 
@@ -175,14 +181,14 @@ def ending_of(file: Path) -> str:
     return inner if inner in LINES else ".csv"
 
 
-def _read_stored(address: str, dialect: Dialect) -> tuple[pa.Table, bool]:
+def _read_stored(address: str, dialect: Dialect, of_model: Collection[str]) -> tuple[pa.Table, bool]:
     """Reads a file in a store as ``_read`` reads a local file."""
     try:
         store, folder, files = stored_files(address, dict.fromkeys(_compressed(ENDINGS), ""))
         if folder is not None:
             raise BadArgument(f"{address} is not a file. Name the files in it.")
         with local_copy(store, files[0], address) as copy:
-            return _read(copy, dialect)
+            return _read(copy, dialect, of_model)
     except (ValueError, OSError) as error:
         raise BadArgument(str(error)) from None
 
@@ -192,7 +198,7 @@ def _compressed(endings: Sequence[str]) -> list[str]:
     return [*endings, *COMPRESSED, *(inner + outer for inner in (*CSV, *LINES) for outer in COMPRESSED)]
 
 
-def _read(file: Path, dialect: Dialect) -> tuple[pa.Table, bool]:
+def _read(file: Path, dialect: Dialect, of_model: Collection[str]) -> tuple[pa.Table, bool]:
     """Returns the table, and True if its columns of text have types that are not known yet."""
     if not file.exists():
         raise BadArgument(f"there is no file {file}.")
@@ -214,7 +220,7 @@ def _read(file: Path, dialect: Dialect) -> tuple[pa.Table, bool]:
         if start == ARROW or ending not in (*CSV, *LINES, *WORKBOOKS):
             return _validated(_arrow(file, start == ARROW)), False
         if ending in LINES:
-            return _json_lines(file, dialect), False
+            return json_lines(file, dialect, of_model), False
         if ending in WORKBOOKS or (start.startswith(ZIP) and is_workbook(file)):
             return read_sheet(file, dialect.sheet, dialect.spelling.null_values), True
         with CsvFile(file, dialect) as opened_csv:
@@ -241,61 +247,6 @@ def _validated(table: pa.Table) -> pa.Table:
     """Returns the table after a check. Raises: ArrowInvalid for damaged offsets or text, which would crash later."""
     table.validate(full=True)
     return without_views(table)
-
-
-def _json_lines(file: Path, dialect: Dialect) -> pa.Table:
-    """Returns the table of a file with one object per line. Numbers keep all their digits."""
-    columns: dict[str, list[Any]] = {}
-    num = 0
-    with ExitStack() as kept, plain_text(file, dialect.encoding, kept).open(encoding="utf-8-sig") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise BadArgument(f"{file}, line {number}: {error}. Correct it; the file may be cut short.") from None
-            if not isinstance(row, dict):
-                raise BadArgument(f'{file}, line {number}: expected an object, such as {{"a": 1}}; got {line:.40}.')
-            for name in row:
-                columns.setdefault(name, [None] * num)
-            num += 1
-            for name, values in columns.items():
-                values.append(row.get(name))
-    if not columns:
-        raise BadArgument(f"{file} is empty.")
-    return pa.table({name: _json_column(file, name, values) for name, values in columns.items()})
-
-
-def _json_column(file: Path, name: str, values: list[Any]) -> pa.Array:
-    try:
-        return from_json(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise BadArgument(
-            f"{file}: the column {name!r} expects values of one kind; got several ({reason}). Write all alike."
-        ) from None
-
-
-def _check_dates(
-    files: Sequence[File],
-    tables: Sequence[pa.Table],
-    name: str,
-    of_text: Sequence[bool],
-    before: str,
-    spelling: Spelling,
-) -> None:
-    """Raises a BadArgument, naming the row, for a date whose day and month are not in the order of training."""
-    if before not in CONTRADICTIONS:
-        return
-    for file, table, is_read in zip(files, tables, of_text, strict=True):
-        if is_read:
-            values = spelling.trimmed(one_chunk(table[name]))
-            if (row := pc.index(contradicts(values, before), True).as_py()) >= 0:
-                raise BadArgument(
-                    f"{file}, row {row + 1}: column {name!r} expects dates with the {before}, as in training; got "
-                    f"{values[row]}. Correct it, or write all dates as 2024-01-31."
-                )
 
 
 def _typed(
@@ -370,6 +321,24 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def _is_words(kind: pa.DataType) -> bool:
     return is_text(kind) or (pa.types.is_dictionary(kind) and is_text(kind.value_type))
+
+
+def _are_mixed(tables: Sequence[pa.Table], name: str, are_lines: Sequence[bool]) -> bool:
+    """Returns True if ids are text in some files of JSON lines and not in others."""
+    kinds = [table.schema.field(name).type for table, is_it in zip(tables, are_lines, strict=True) if is_it]
+    return len(set(map(is_text, kinds))) > 1
+
+
+def _rounded(table: pa.Table, name: str) -> str:
+    """Returns a note on ids that are floats beyond the whole numbers that floats hold, or ""."""
+    if name not in table.column_names or not pa.types.is_floating(table[name].type):
+        return ""
+    largest = pc.max(pc.abs(table[name].cast(pa.float64()))).as_py()
+    if largest is None or largest <= FLOAT_WHOLE:
+        return ""
+    return (
+        f"--set-id {name} has floats such as {largest:.0f}, each of which may stand for several ids: write ids as text."
+    )
 
 
 def _make_alike(tables: list[pa.Table], name: str, from_csv: Sequence[bool], text: bool) -> None:

@@ -64,6 +64,13 @@ def sets_of(rows: TableRows, recipe: Recipe) -> Read:
             f"{rows.files[0]} has no column of the elements: options name all of its columns, "
             f"{', '.join(rows.table.column_names)}."
         )
+    for name in table.column_names:
+        if holds_lists(table.schema.field(name).type) and table[name].null_count:
+            row = pc.index(pc.is_null(table[name]), True).as_py()
+            raise BadArgument(
+                f"{rows.place(row)}: column {name!r} expects a list; got none. Write [] for a set without elements, or "
+                "leave the row out."
+            )
     labels = next((name for name in recipe.targets if holds_lists(rows.table.schema.field(name).type)), None)
     group = grouped(rows, recipe.set_id) if recipe.set_id and not lists else None
     try:

@@ -8,7 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from janossy.cli.workflow.text_types import LISTS, MISSING, SEPARATED, TO_NANOSECONDS, Spelling
+from janossy.cli.errors import BadArgument
+from janossy.cli.workflow.text_types import (
+    CONTRADICTIONS,
+    LISTS,
+    MISSING,
+    SEPARATED,
+    TO_NANOSECONDS,
+    Spelling,
+    contradicts,
+)
 from janossy.tables.objects import from_json
 
 
@@ -57,6 +66,15 @@ def cast(values: pa.Array, kind: str, spelling: Spelling) -> pa.Array:
     plain = pc.replace_substring_regex(plain, r" (\d):", r" 0\1:")
     plain = pc.replace_substring_regex(plain, r"(:\d{2}\.\d{6})0+", r"\1") if unit == "us" else plain
     return plain.cast(pa.timestamp(unit, "UTC" if kind == "zoned" else None))
+
+
+def check_dates(file: object, name: str, values: pa.Array, before: str) -> None:
+    """Raises a BadArgument, naming the row, for a trimmed date whose day and month are not in the order of training."""
+    if before in CONTRADICTIONS and (row := pc.index(contradicts(values, before), True).as_py()) >= 0:
+        raise BadArgument(
+            f"{file}, row {row + 1}: column {name!r} expects dates with the {before}, as in training; got "
+            f"{values[row]}. Correct it, or write all dates as 2024-01-31."
+        )
 
 
 def _lists(values: pa.Array, are_words: bool) -> pa.Array:

@@ -68,8 +68,14 @@ OTHER_NUMBERS = {
 }
 """Spellings of numbers, lists and dates that only an option reads, with the option or another remedy."""
 
+FEWEST = 3
+"""The number of values from which all that have three digits behind a mark are not so by chance."""
+
 MOSTLY = 0.9
 """The share of values of one kind from which a column was meant to be of this kind."""
+
+DATE_FORMATS = ("zoned", "year first", "year last", "dates in words, or with years of two digits")
+"""Spellings of dates, no two of which a value has."""
 
 Role = Literal[
     "plain", "id", "text id", "categorical", "words", "text", "numeric", "target", "class", "boolean", "date"
@@ -120,6 +126,7 @@ class Facts:
 
     num: int = 0
     counts: dict[str, int] = field(default_factory=dict)
+    decimal: str = "."
     parts: "Facts | None" = None
     """The facts of the parts between separators of lists, if there is a separator."""
 
@@ -142,6 +149,7 @@ class Facts:
         if pc.any(number).as_py():
             self._count("integer", pc.match_substring_regex(plain, INTEGER))
             self._count("code", pc.match_substring_regex(plain, CODE))
+            self._count_thousands(values, spelling)
         if pc.all(pc.or_(number, missing)).as_py():
             return
         for name, pattern in {"flag": FLAG, "time": TIME, "iso": ISO}.items():
@@ -157,6 +165,23 @@ class Facts:
         for name, (pattern, _) in OTHER_NUMBERS.items():
             self._count(name, pc.match_substring_regex(values, pattern))
         self._count("list", pc.match_substring_regex(values, LIST))
+
+    def _count_thousands(self, values: pa.Array, spelling: Spelling) -> None:
+        """Counts numbers whose decimal mark may separate thousands."""
+        self.decimal = spelling.decimal
+        self._count("long", pc.match_substring_regex(values, r"^[+-]?\d{4,}$"))
+        for mark in {".", spelling.decimal} if not spelling.thousands else ():
+            self._count(f"with {mark}", pc.match_substring(values, mark))
+            self._count(f"triple {mark}", pc.match_substring_regex(values, rf"^[+-]?[1-9]\d{{0,2}}[{mark}]\d{{3}}$"))
+
+    def thousands(self) -> str:
+        """Returns the mark that probably separates thousands, although it was read as a decimal mark, or ""."""
+        for mark in (".", self.decimal):
+            num = self.counts.get(f"triple {mark}", 0)
+            beside = mark != self.decimal or (self.counts.get("integer", 0) and not self.counts.get("long", 0))
+            if num >= FEWEST and num == self.counts[f"with {mark}"] and beside:
+                return mark
+        return ""
 
     def add_lists(self, values: pa.Array, spelling: Spelling) -> None:
         """Counts the lists of a piece alone, for a column whose other values are text."""
@@ -229,6 +254,12 @@ def taken_as_type(facts: Facts, role: Role, before: str = "") -> Taken:
         return replace(taken, kind=taken.kind + TO_NANOSECONDS)
     if (num := facts.counts.get("padded", 0)) and taken.kind == "text" and not taken.note:
         return replace(taken, note=f"has white space around values ({num:,}), which is left out")
+    if taken.kind == "float64" and (mark := facts.thousands()):
+        return replace(
+            taken,
+            note=f"has whole numbers, and three digits behind each {mark!r}, read as decimals. If these are thousands, "
+            f"give --thousands {mark}{' --decimal ,' if mark == '.' else ''}",
+        )
     as_they_are = ("text", "mostly numbers", *SEPARATED.values())
     if (num := facts.counts.get("mark", 0)) and taken.kind not in as_they_are and not taken.note:
         return replace(taken, note=f"holds {' or '.join(MARKS)} ({num:,}), taken as missing")
@@ -265,6 +296,10 @@ def _taken(facts: Facts, role: Role, before: str = "") -> Taken:
         return Taken("int64" if facts.all("integer") else "float64", "numbers")
     if facts.all("flag"):
         return Taken("bool", "true and false")
+    if facts.all("iso") and 0 < counts["zoned"] < counts["iso"]:
+        return Taken(
+            "text", "text", "holds dates with a time zone and without one, and is taken as text: write all alike"
+        )
     if facts.all("iso"):
         return Taken("zoned" if counts["zoned"] else "date", "dates")
     if facts.all("year first"):
@@ -293,6 +328,9 @@ def _note(facts: Facts) -> str:
     """Returns a note on values that are read as text but look like something else."""
     if facts.share("list") >= MOSTLY:
         return f"looks like lists{'' if facts.all('list') else ', but for some values'}: taken as text"
+    formats = [share for name in DATE_FORMATS if (share := facts.share(name))]
+    if len(formats) > 1 and sum(formats) >= MOSTLY:
+        return "looks like dates of several formats, and is taken as text: dates as 2024-01-31 would read it"
     for name, (_, remedy) in OTHER_NUMBERS.items():
         if facts.share(name) > 0 and facts.share(name) + facts.share("number") >= MOSTLY:
             return f"looks like {name}, and is taken as text: {remedy} would read it"
@@ -314,7 +352,7 @@ def roles_of(
     """Returns the roles of the columns that a command's options name."""
     roles: dict[str, Role] = {}
     for name in targets:
-        roles[name] = "class" if classes else "target"
+        roles[name] = "text" if classes else "target"
     for name in categorical:
         roles[name] = "categorical"
     for name in numeric:
