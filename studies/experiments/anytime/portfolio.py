@@ -131,7 +131,10 @@ def collect(folder: Path, data: str, candidates: Sequence[Candidate]) -> dict[st
 
 @dataclass(frozen=True)
 class Tables:
-    """The seconds and losses of candidates. Shapes: seconds (T, C), 0 if not tried; losses (T, 2, C), inf; constant (T, 2)."""
+    """The seconds and losses of C candidates on T tables. Those that were not tried have 0 seconds and infinite losses.
+
+    Shapes: seconds (T, C), losses (T, 2, C) by half, constant (T, 2).
+    """
 
     seconds: np.ndarray
     losses: np.ndarray
