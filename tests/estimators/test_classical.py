@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 import pyarrow as pa
@@ -427,6 +428,25 @@ def test_boosting_is_scikit_learns_by_default():
     np.testing.assert_allclose(path.module(0)(some.valid_x)[:, 0], expected.predict(some.x), rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize(("is_sparse", "seconds"), [(False, 0.502), (True, 0.502), (False, -1.0), (False, inf)])
+def test_logistic_regression_has_the_iterations_that_there_is_time_for(monkeypatch, is_sparse, seconds):
+    """With many classes an iteration takes long: 200 rows, 4 statistics and 100 classes are given 0.004 s here."""
+    monkeypatch.setattr(paths, "WIDE", 3 if is_sparse else 1000)
+    monkeypatch.setattr(paths, "SECONDS_PER_PRODUCT", dict.fromkeys((False, True), 5e-8))
+    monkeypatch.setattr(paths, "SECONDS_PER_SCORE", 0.0)
+    monkeypatch.setattr(paths, "SECONDS_PER_WEIGHT", 0.0)
+    x = np.random.default_rng(0).normal(size=(200, 4)).astype(np.float32)
+    some = paths.Data(
+        x, np.arange(200) % 100, np.ones(200), np.arange(100), 100, torch.from_numpy(x), lambda scores: 0.0, float, 0
+    )
+    path = LEARNERS["linear"](paths.ClassicalSettings(), some)
+    with time_by(lambda: 100.0):
+        path.step(100.0 + seconds)
+    expected = int(np.clip(seconds / 0.004, *paths.ITERATIONS))
+    assert path.model.max_iter == expected and path.model.n_iter_.max() <= expected
+    assert path.module(0)(some.valid_x).shape == (200, 100)
+
+
 def test_a_forest_has_the_trees_that_were_asked_for():
     path = LEARNERS["forest"](paths.ClassicalSettings(num_trees=21), data())
     while not path.ended:
@@ -442,8 +462,8 @@ def test_a_learner_stops_after_two_steps_without_a_lower_loss(monkeypatch, losse
     stepped = []
 
     class Told(paths.LinearPath):
-        def step(self):
-            super().step()
+        def step(self, until=inf):
+            super().step(until)
             self.losses[-1] = losses[len(self.losses) - 1]
             stepped.append(len(self.losses))
 

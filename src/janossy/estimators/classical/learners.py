@@ -131,7 +131,7 @@ class ClassicalLearner(nn.Module):
             data, of_split = self._data(rows, training, validation, task, seed, num_threads)
             of_splits.append(of_split)
             paths.append(LEARNERS[self.strategy](self.settings, data))
-            paths[-1].step()
+            paths[-1].step(now() + (deadline - now()) / (len(splits) - len(of_splits) + 1))
             if is_late():
                 break
         weights = [float(statistics.examples.weights[validation].sum()) for _, validation in splits]
@@ -139,7 +139,7 @@ class ClassicalLearner(nn.Module):
         while not ended and misses < MISSES and not all(path.ended for path in paths):
             for path in paths:
                 if not path.ended and not is_late():
-                    path.step()
+                    path.step(deadline)
             before, best = best, _best_point(paths, weights)
             misses = misses + 1 if best == before else 0
         seconds = (now() - began) / len(paths)

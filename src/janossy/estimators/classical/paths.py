@@ -4,6 +4,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from janossy.estimators.classical.conversion import boosting, forest, linear_scores
+from janossy.estimators.interrupts import now
 
 STRENGTHS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 """The inverse strengths of regularisation of a linear learner: scikit-learn's C, or 1 / alpha."""
@@ -38,6 +40,15 @@ SECONDS_PER_SPLIT = 2.5e-8
 
 SECONDS_PER_BIN, SECONDS_PER_COUNT = 4e-7, 1.5e-8
 """Seconds per number that boosting takes to cut it into bins, and per number and tree to count it, on that core."""
+
+SECONDS_PER_PRODUCT = {False: 3e-10, True: 2e-9}
+"""Seconds per statistic of a set and class that an iteration of logistic regression takes: dense, and sparse."""
+
+SECONDS_PER_SCORE, SECONDS_PER_WEIGHT = 2e-8, 2e-8
+"""Seconds that it takes per set and class, and per statistic and class."""
+
+ITERATIONS = (5, 200)
+"""The fewest iterations of logistic regression, whatever the time, and the most."""
 
 CATEGORIES = ("bags", "targets")
 """The forms of columns with many categories."""
@@ -128,8 +139,8 @@ class Path(ABC):
         """Prepares the first step."""
 
     @abstractmethod
-    def step(self) -> None:
-        """Takes a step, which adds one point or more."""
+    def step(self, until: float = inf) -> None:
+        """Takes a step, which adds one point or more. It is shorter if it would end after ``until``, if it can be."""
 
     @abstractmethod
     def module(self, point: int) -> nn.Module:
@@ -168,12 +179,14 @@ class LinearPath(Path):
         self.model: Any = None
         self.found: list[nn.Module] = []
 
-    def step(self) -> None:
+    def step(self, until: float = inf) -> None:
         data, strength = self.data, STRENGTHS[len(self.found)]
         if self.has_one_class:
             found = self._constant()
         else:
-            coefficients, intercepts = self._ridge(strength) if data.classes is None else self._logistic(strength)
+            coefficients, intercepts = (
+                self._ridge(strength) if data.classes is None else self._logistic(strength, until)
+            )
             coefficients = coefficients * self.factor
             found = linear_scores(coefficients, intercepts - (0 if self.sparse else coefficients @ self.mean))
         self.found.append(found)
@@ -186,11 +199,12 @@ class LinearPath(Path):
         coefficients = np.atleast_2d(model.coef_)
         return coefficients, np.broadcast_to(model.intercept_, len(coefficients))
 
-    def _logistic(self, strength: float) -> tuple[np.ndarray, np.ndarray]:
+    def _logistic(self, strength: float, until: float) -> tuple[np.ndarray, np.ndarray]:
         """Returns one row per class. The row of a class that is absent from training makes it improbable."""
         data = self.data
         assert data.classes is not None
-        previous, self.model = self.model, LogisticRegression(C=strength, max_iter=200, warm_start=True)
+        iterations = int(np.clip((until - now()) / self._seconds_per_iteration(len(data.classes)), *ITERATIONS))
+        previous, self.model = self.model, LogisticRegression(C=strength, max_iter=iterations, warm_start=True)
         if previous is not None:
             self.model.coef_, self.model.intercept_ = previous.coef_, previous.intercept_
         # The next strength goes on where this one ends. Several threads only wait for each other, many times a step.
@@ -203,6 +217,13 @@ class LinearPath(Path):
         rows, biases = np.zeros((data.num_outputs, coefficients.shape[1])), np.full(data.num_outputs, data.lacking)
         rows[data.classes], biases[data.classes] = coefficients, intercepts
         return rows, biases
+
+    def _seconds_per_iteration(self, num_classes: int) -> float:
+        num_rows, num_columns = self.data.x.shape
+        num_stored = self.scaled.nnz if self.sparse else num_rows * num_columns
+        per_class = num_stored * SECONDS_PER_PRODUCT[self.sparse]
+        per_class += num_rows * SECONDS_PER_SCORE + num_columns * SECONDS_PER_WEIGHT
+        return float(num_classes * per_class)
 
     def module(self, point: int) -> nn.Module:
         return self.found[point]
@@ -236,7 +257,7 @@ class ForestPath(Path):
         )
         self.y = data.y[:, 0] if data.y.ndim == 2 and data.y.shape[1] == 1 else data.y
 
-    def step(self) -> None:
+    def step(self, until: float = inf) -> None:
         self.model.n_estimators = min(self.settings.num_trees, self.model.n_estimators + TREES_PER_STEP)
         self.model.fit(self.data.x, self.y, self.data.sample_weight)
         self.ended = self.model.n_estimators == self.settings.num_trees
@@ -279,7 +300,7 @@ class TreesPath(Path):
         self.x, self.valid_x = data.x.astype(np.float64), data.valid_x.double().numpy()
         self.num_threads = 1 if self.x.size <= SMALL_TABLE else data.num_threads
 
-    def step(self) -> None:
+    def step(self, until: float = inf) -> None:
         if self.has_one_class:
             self.losses.append(self.data.loss(self._constant()(self.data.valid_x)))
             self.ended = True
