@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from janossy.cli.errors import BadArgument
@@ -102,6 +104,20 @@ def test_text_stays_as_it_is():
     read = sets_to_fit([given], Recipe(("id",)))
     assert values_of(read.sets.elements["x"]) == [" a", "", "NA"]
     assert values_of(read_again(read, given).sets.elements["x"]) == [" a", "", "NA"]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_fields_that_training_did_not_have_are_ignored(ending):
+    """In lists of structs, and in structs within them, as columns are."""
+    items = [[{"kind": "a", "at": {"x": 1.5}}], [], [{"kind": "b", "at": {"x": 2.5}}, {"kind": "a", "at": {"x": 0.5}}]]
+    more = [[{"new": 1, **item, "at": {**item["at"], "y": [2]}} for item in each] for each in items]
+    read = sets_to_fit([json_lines("t.jsonl", items=items)], Recipe())
+    file = json_lines("more.jsonl", items=more, other=[1, 2, 3])
+    if ending == "parquet":
+        pq.write_table(pa.table({"items": more, "other": [1, 2, 3]}), file := Path("more.parquet"))
+    again, expected = read_again(read, file).sets, read_again(read, Path("t.jsonl")).sets
+    assert again.sizes.tolist() == expected.sizes.tolist() == [1, 0, 2] and again.elements.keys() == {"kind", "x"}
+    assert all(values_of(again.elements[name]) == values_of(expected.elements[name]) for name in ("kind", "x"))
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])

@@ -162,6 +162,17 @@ def _leaf_names(name: str, kind: pa.DataType, known: Collection[str]) -> list[st
     return [name]
 
 
+def with_known_fields(kind: pa.DataType, known: Collection[str]) -> pa.DataType:
+    """Returns the type of a column of lists without the fields of structs that give none of the ``known`` columns."""
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        build = pa.list_ if pa.types.is_list(kind) else pa.large_list
+        return build(with_known_fields(kind.value_type, known))
+    if pa.types.is_struct(kind):
+        fields = [field for field in kind if not set(known).isdisjoint(_leaf_names(field.name, field.type, known))]
+        return pa.struct([field.with_type(with_known_fields(field.type, known)) for field in fields])
+    return kind
+
+
 def _innermost(elements: pa.Array, name: str) -> pa.Array:
     if holds_lists(elements.type):
         raise TypeError(

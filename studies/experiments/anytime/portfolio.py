@@ -24,10 +24,12 @@ from threadpoolctl import threadpool_limits
 
 from janossy.estimators import SetClassifier, SetRegressor, repetitions
 from janossy.estimators.candidates import AUTO, Candidate
+from janossy.estimators.classical.paths import LEARNERS
 from janossy.estimators.contenders import Contender
 from janossy.estimators.interrupts import time_by
 from janossy.estimators.limits import PARTS
 from janossy.estimators.search import Search, SearchResult
+from janossy.estimators.splits import FEW_SETS, FOLDS
 from janossy.estimators.trainer import Trainer
 from studies.experiments.anytime.tables import SOURCES, read
 from studies.experiments.markdown import table
@@ -142,11 +144,14 @@ class Tables:
 
     @classmethod
     def of(cls, cells: Sequence[dict[str, Any]]) -> "Tables":
-        """Returns those of one cell per table."""
+        """Returns those of one cell per table. In the first round, classical learners are fitted to all folds."""
         nothing = {"seconds": 0.0, "losses": [inf, inf]}
         rows = [[cell["candidates"].get(name, nothing) for name in NAMES] for cell in cells]
+        seconds = np.array([[each["seconds"] for each in row] for row in rows])
+        has_folds = np.array([cell["num_sets"] <= FEW_SETS for cell in cells])
+        are_classical = np.array([name.split(" ")[0] in LEARNERS for name in NAMES])
         return cls(
-            np.array([[each["seconds"] for each in row] for row in rows]),
+            seconds * np.where(has_folds[:, None] & are_classical, FOLDS, 1),
             np.array([[each["losses"] for each in row] for row in rows]).transpose(0, 2, 1),
             np.array([cell["constant"] for cell in cells]),
         )

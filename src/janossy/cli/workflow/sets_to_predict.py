@@ -26,7 +26,7 @@ from janossy.cli.workflow.values import check_values
 from janossy.tables import TableEncoder
 from janossy.tables.codes import CategoryCodes
 from janossy.tables.ids import all_names
-from janossy.tables.lists import holds_lists, leaf_names
+from janossy.tables.lists import holds_lists, leaf_names, with_known_fields
 
 
 def sets_to_predict(
@@ -91,7 +91,11 @@ def sets_to_predict(
         inner_id=ids.inner_id,
     )
     names = [*(field.name for field in fields), *recipe.ids, *recipe.targets]
-    rows = replace(rows, table=rows.table.select(list(dict.fromkeys(names))))
+    table = rows.table.select(list(dict.fromkeys(names)))
+    for place, field in enumerate(table.schema):
+        if holds_lists(field.type) and (kind := with_known_fields(field.type, kinds)) != field.type:
+            table = table.set_column(place, field.name, table[place].cast(kind))
+    rows = replace(rows, table=table)
     check_values(rows, recipe.numeric, (*recipe.categorical, *recipe.ids, *recipe.targets), of_model=True)
     for name, kind in kinds.items():
         if name not in as_numbers:
