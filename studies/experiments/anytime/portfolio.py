@@ -6,7 +6,9 @@ A quarter of each table's training sets is held out; test sets are not read. Eac
 others. One half of the held-out sets chooses a candidate, and the other half judges it; then the halves change places.
 The regret of an order after some seconds is the loss of the candidate that is chosen from those that are trained by
 then, less the loss of the one that is chosen from all. It is a part of what the latter gains over a constant.
-Writes portfolio.json and portfolio.md. Resumes where it was cut, and tries candidates that are new.
+Whole searches of --budget seconds are then compared, in the order of AUTO and in the order that other tables teach, on
+the held-out sets. Writes portfolio.json, searches.json and portfolio.md. Resumes where it was cut, and tries candidates
+that are new.
 """
 
 import argparse
@@ -31,6 +33,7 @@ from janossy.estimators.limits import PARTS
 from janossy.estimators.search import Search, SearchResult
 from janossy.estimators.splits import FEW_SETS, FOLDS
 from janossy.estimators.trainer import Trainer
+from studies.experiments.anytime.page import Cells, difference, is_level, losses_of, packed
 from studies.experiments.anytime.tables import SOURCES, read
 from studies.experiments.markdown import table
 from studies.experiments.record import Record
@@ -54,6 +57,8 @@ LEAST_GAIN = 0.01
 
 TOLERANCE = 1e-4
 """The least mean regret by which a move must improve an order."""
+
+ORDERS = ("AUTO", "learnt")
 
 NEAREST = 15
 """The number of tables that are most alike."""
@@ -109,6 +114,10 @@ def _constant(trainer: Trainer) -> torch.Tensor:
     return shares.expand(len(targets), -1)
 
 
+def _strategies(candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
+    return [{"strategy": each.strategy, **each.settings} for each in candidates]
+
+
 def _by_half(losses: torch.Tensor, halves: Sequence[np.ndarray]) -> list[float]:
     return [round(float(losses[half].mean()), 5) for half in halves]
 
@@ -121,13 +130,12 @@ def collect(folder: Path, data: str, candidates: Sequence[Candidate]) -> dict[st
         sets, targets = sets[some], targets[some]
     tried = [str(candidate) for candidate in candidates]
     found: dict[str, Any] = {"num_sets": len(sets), "tried": tried, "constant": [], "candidates": {}}
-    strategies = [{"strategy": each.strategy, **each.settings} for each in candidates]
     estimator = SetClassifier if SOURCES[data].is_class else SetRegressor
     with (
         time_by(time.process_time),
         mock.patch.object(repetitions, "Search", lambda trainer: FirstRounds(trainer, found)),
     ):
-        estimator(strategies, time_budget=None, validation=HELD_OUT, random_state=0).fit(sets, targets)
+        estimator(_strategies(candidates), time_budget=None, validation=HELD_OUT, random_state=0).fit(sets, targets)
     return found
 
 
@@ -220,6 +228,38 @@ def features_of(cells: Sequence[dict[str, Any]]) -> np.ndarray:
     return np.column_stack((np.log10([cell["num_sets"] for cell in cells]), suits))
 
 
+def search(folder: Path, data: str, order: Sequence[int], budget: float) -> dict[str, Any]:
+    """Returns the losses of held-out sets after a search that tries the candidates in this order."""
+    sets, targets = read(folder, data, "train")
+    is_class = SOURCES[data].is_class
+    mixed = np.random.default_rng(0).permutation(len(sets))
+    held_out, rest = np.split(mixed, [int(HELD_OUT * len(sets))])
+    estimator = SetClassifier if is_class else SetRegressor
+    strategies = _strategies([AUTO[candidate] for candidate in order])
+    with time_by(time.process_time):
+        fitted = estimator(strategies, time_budget=budget, random_state=0).fit(sets[rest], targets[rest])
+    losses = losses_of(fitted.predict(sets[held_out]), targets[held_out], is_class)
+    return {"score": 1 - float(losses.mean()), "losses": packed(losses)}
+
+
+def searches(cells: Cells) -> str:
+    """Returns the comparison of searches in both orders, on the tables that have both."""
+    of = {(cell["data"], cell["order"]): cell for cell in cells}
+    both = [data for data in dict.fromkeys(data for data, _ in of) if all((data, order) in of for order in ORDERS)]
+    better = {data: difference([of[data, "learnt"]], [of[data, "AUTO"]]) for data in both}
+    means = np.array([mean for mean, _ in better.values()])
+    apart = {data: mean for data, (mean, error) in better.items() if not is_level(mean, error)}
+    counts = []
+    for where, sign in {"ahead": 1, "behind": -1}.items():
+        names = [data for data, mean in apart.items() if sign * mean > 0]
+        counts.append(f"{where} on {len(names)}" + f" ({', '.join(names)})" * bool(names))
+    return (
+        f"Searches of {cells[0]['budget']:g} CPU seconds on {len(both)} tables: in the order that the other tables "
+        f"teach, the score changes by {means.mean():+.4f} ± {means.std(ddof=1) / len(means) ** 0.5:.4f}. It is "
+        f"{' and '.join(counts)}.\n"
+    )
+
+
 def by_table(cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Returns one cell per table, with the candidates of all cells of the table."""
     found: dict[str, dict[str, Any]] = {}
@@ -227,6 +267,23 @@ def by_table(cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         one = found.setdefault(cell["data"], {**cell, "candidates": {}})
         one["candidates"] |= cell["candidates"]
     return list(found.values())
+
+
+def _alone(tables: Tables) -> list[list[str]]:
+    """Returns a row per candidate: the tables that it suits, its seconds, its regret, its place in a learnt order."""
+    losses, constant = tables.losses.mean(1), tables.constant.mean(1)
+    best = losses.min(1)
+    regrets = (losses - best[:, None]) / np.maximum(constant - best, LEAST_GAIN)[:, None]
+    places = tables.learnt(range(len(NAMES)))
+    rows = []
+    for candidate, name in enumerate(NAMES):
+        tried = np.isfinite(losses[:, candidate])
+        seconds = np.median(tables.seconds[tried, candidate]) if tried.any() else 0.0
+        regret = np.minimum(regrets[tried, candidate], 1).mean() if tried.any() else 0.0
+        num_best = int((losses[:, candidate] == best).sum())
+        place = str(places.index(candidate) + 1)
+        rows.append([name, str(tried.sum()), f"{seconds:.1f}", f"{regret:.3f}", str(num_best), place])
+    return rows
 
 
 def page(cells: Sequence[dict[str, Any]]) -> str:
@@ -240,13 +297,12 @@ def page(cells: Sequence[dict[str, Any]]) -> str:
         error = gain.std(ddof=1) / len(gain) ** 0.5
         rows.append([name, *(f"{regret:.3f}" for regret in regrets.mean(0)), f"{gain.mean():+.4f} ± {error:.4f}"])
     header = ["order", *(f"{seconds:g} s" for seconds in SECONDS), "less than that of AUTO"]
-    everything = tables.learnt(range(len(NAMES)))
     lines = [
         f"# Orders of candidates on {len(cells)} tables\n",
         "Mean regrets by the seconds of first rounds, as a part of what the best candidate gains over a constant.\n",
         table(header, rows),
-        "\nThe order that all tables teach:\n",
-        *(f"{place}. {NAMES[candidate]}" for place, candidate in enumerate(everything, 1)),
+        "Each candidate alone, by the mean loss of both halves. Its regret is that beside the table's best one.\n",
+        table(["candidate", "tables", "median seconds", "mean regret", "best on", "place learnt"], _alone(tables)),
     ]
     return "\n".join(lines) + "\n"
 
@@ -256,17 +312,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="the folder that has a folder per table")
     parser.add_argument("--only", default=",".join(SOURCES), help="some of the tables, with commas between")
+    parser.add_argument("--budget", type=float, default=10.0, help="the CPU seconds of a search")
     parser.add_argument("--out", type=Path, default=Path("docs/results/anytime"))
     options = parser.parse_args()
     torch.set_num_threads(1)
+    only = options.only.split(",")
     record = Record(options.out / "portfolio.json", COMMAND)
-    for data in options.only.split(","):
+    for data in only:
         tried = {name for cell in record.cells if cell["data"] == data for name in cell["tried"]}
         if missing := [candidate for candidate in AUTO if str(candidate) not in tried]:
             with threadpool_limits(1):
                 record.add({"data": data, **collect(options.data, data, missing)})
             print(data, len(record.cells[-1]["candidates"]), flush=True)
-    (options.out / "portfolio.md").write_text(page(by_table(record.cells)), encoding="utf-8")
+    cells, given = by_table(record.cells), list(range(len(NAMES)))
+    tables, searched = Tables.of(cells), Record(options.out / "searches.json", COMMAND)
+    for one, cell in enumerate(cells):
+        for key in searched.missing(
+            {"data": cell["data"], "order": order, "budget": options.budget} for order in ORDERS if cell["data"] in only
+        ):
+            others = np.delete(np.arange(len(cells)), one)
+            order = given if key["order"] == "AUTO" else tables[others].learnt(given)
+            with threadpool_limits(1):
+                searched.add(key | search(options.data, cell["data"], order, options.budget))
+            print(key, searched.cells[-1]["score"], flush=True)
+    text = page(cells) + "\n" + searches(searched.cells)
+    (options.out / "portfolio.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

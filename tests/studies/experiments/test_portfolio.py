@@ -1,18 +1,26 @@
 """Orders of candidates: what is collected of a table, and an order's regret beside a plain loop."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from janossy.estimators.candidates import Candidate
+from janossy.estimators.classical.paths import LEARNERS
 from studies.experiments.anytime import portfolio
+from studies.experiments.anytime.page import packed, unpacked
+from studies.experiments.anytime.tables import SOURCES
+
+RESULTS = Path(__file__).parents[3] / "docs" / "results" / "anytime"
 
 TRIED = [Candidate("linear"), Candidate("k1"), Candidate("k1", {"amounts": "log"}), Candidate("max")]
 
 
 @pytest.fixture(autouse=True)
 def few_candidates(monkeypatch):
-    """Eight candidates, the first of which suit different sets."""
-    monkeypatch.setattr(portfolio, "NAMES", portfolio.NAMES[:8])
+    """Eight candidates, learners and networks."""
+    monkeypatch.setattr(portfolio, "NAMES", portfolio.NAMES[4:12])
     monkeypatch.setattr(portfolio, "RANDOM_ORDERS", 5)
 
 
@@ -45,7 +53,8 @@ def judged(cell, names, chooser):
 def regret(cell, order, seconds):
     """The regret of an order on a table, by the definition."""
     tried = [portfolio.NAMES[i] for i in order if portfolio.NAMES[i] in cell["candidates"]]
-    ends = np.cumsum([cell["candidates"][name]["seconds"] for name in tried])
+    folds = {name: 5 if cell["num_sets"] <= 2000 and name.split(" ")[0] in LEARNERS else 1 for name in tried}
+    ends = np.cumsum([folds[name] * cell["candidates"][name]["seconds"] for name in tried])
     done = [name for name, end in zip(tried, ends, strict=True) if end <= seconds]
     total = 0.0
     for chooser in (0, 1):
@@ -81,18 +90,50 @@ def test_an_order_is_judged_on_a_table_that_it_was_not_learnt_from():
         np.testing.assert_allclose(found["learnt on the other tables"][one], expected)
 
 
-def test_each_candidate_has_a_first_round_on_a_table(tmp_path):
-    """Candidates that suit the sets have seconds and two losses. A word of the second class tells it apart."""
-    (tmp_path / "spam").mkdir()
+def written(folder):
+    """Writes a table of 60 sets of words, of which one tells each class, and returns its name."""
+    (folder / "spam").mkdir()
     source = np.random.default_rng(0)
     rows = [f"{i},{word},{i % 2}" for i in range(60) for word in source.choice(["a", "b", "c", "de"[i % 2]], 3)]
-    (tmp_path / "spam" / "train.csv").write_text("\n".join(["set,word,target", *rows]), encoding="utf-8")
-    found = portfolio.collect(tmp_path, "spam", TRIED)
+    (folder / "spam" / "train.csv").write_text("\n".join(["set,word,target", *rows]), encoding="utf-8")
+    return "spam"
+
+
+def test_each_candidate_has_a_first_round_on_a_table(tmp_path):
+    """Candidates that suit the sets have seconds and two losses."""
+    found = portfolio.collect(tmp_path, written(tmp_path), TRIED)
     assert found["num_sets"] == 60 and found["tried"] == ["linear", "k1", "k1 (amounts=log)", "max"]
     assert found["constant"] == pytest.approx([np.log(2)] * 2, abs=0.1)
     assert list(found["candidates"]) == ["linear", "k1", "max"]
     for each in found["candidates"].values():
         assert each["seconds"] > 0 and 0 < min(each["losses"]) < np.log(2)
+
+
+def test_a_search_is_scored_on_sets_that_it_has_not_seen(tmp_path):
+    found = portfolio.search(tmp_path, written(tmp_path), [0, portfolio.AUTO.index(Candidate("k1"))], 2.0)
+    losses = unpacked(found["losses"])
+    assert len(losses) == 15 and set(losses) <= {0.0, 1.0} and found["score"] == pytest.approx(1 - losses.mean())
+
+
+def test_searches_are_compared_by_table():
+    """On b the learnt order is ahead by more than two standard errors; on a both are level."""
+    scores = {"a": ([0, 1] * 8, [1, 0] * 8), "b": ([1] * 15 + [0], [0] * 16)}
+    cells = [
+        {"data": data, "order": order, "budget": 10.0, "losses": packed(np.array(losses))}
+        for data, both in scores.items()
+        for order, losses in zip(portfolio.ORDERS, both, strict=True)
+    ]
+    text = portfolio.searches(cells)
+    assert "10 CPU seconds on 2 tables" in text and "changes by +0.4688 ±" in text
+    assert "ahead on 1 (b) and behind on 0." in text
+
+
+def test_the_page_has_the_searches_of_the_record():
+    """Orders are not learnt anew here, which takes a minute."""
+    cells = json.loads((RESULTS / "searches.json").read_text(encoding="utf-8"))["cells"]
+    collected = json.loads((RESULTS / "portfolio.json").read_text(encoding="utf-8"))["cells"]
+    assert portfolio.searches(cells) in (RESULTS / "portfolio.md").read_text(encoding="utf-8")
+    assert {cell["data"] for cell in cells} <= {cell["data"] for cell in portfolio.by_table(collected)} == set(SOURCES)
 
 
 def test_candidates_of_several_runs_are_joined():
