@@ -129,6 +129,10 @@ def _raw(task: Task) -> Fitted:
 
 BUILT: dict[str, Model] = {
     "k1": Model("a perceptron on each element, and the mean", _strategy("k1")),
+    "mean+std": Model(
+        "on each element, and the mean beside the standard deviation",
+        _strategy({"strategy": "k1", "reduce": "mean+std"}),
+    ),
     "k2": Model("on each pair of elements, and the mean over all pairs", _tuples(strategy="k2")),
     "k2+features": Model("the same, which also reads differences and equalities", _copied("k2+features")),
     "k3": Model("on each triple", _copied("k3")),
