@@ -14,7 +14,7 @@ from janossy.estimators.ensemble import Ensemble, Outcome, check_outputs_finite
 from janossy.estimators.networks import SEED
 from janossy.estimators.tasks import Classification, Regression
 from janossy.sets import Ragged
-from janossy.tables.encoder import TableEncoder, columns_by_count
+from janossy.tables.encoder import TableEncoder, far_columns
 from janossy.tables.table import SetTable
 
 
@@ -39,10 +39,9 @@ class Predictor:
         Warns about values far outside those of training, where predictions are unreliable.
         """
         encoded = self.encoder.transform(sets)
-        if far := {name: int(flags.sum()) for name, flags in self.encoder.far_values(sets).items()}:
+        if far := far_columns(self.encoder, sets):
             warnings.warn(
-                f"values far outside the range of training in {columns_by_count(far)}: predictions of their sets are "
-                "guesses.",
+                f"values far outside the range of training in {far}: predictions of their sets are guesses.",
                 stacklevel=5,
             )
         self.ensemble.to(self.device)

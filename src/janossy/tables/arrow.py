@@ -21,6 +21,21 @@ def without_halves(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedA
     return values.cast(pa.float32()) if pa.types.is_float16(values.type) else values
 
 
+def list_type(kind: pa.DataType, item: pa.DataType) -> pa.DataType:
+    """Returns the type of lists, or of large lists, as ``kind`` is one, with items of another type."""
+    build = pa.list_ if pa.types.is_list(kind) else pa.large_list
+    return kind if item == kind.value_type else build(item)
+
+
+def with_items(lists: pa.Array, items: pa.Array) -> pa.Array:
+    """Returns lists, or large lists, with other items in the place of ``lists.values``.
+
+    Arrow's own function refuses slices with nulls.
+    """
+    buffers, kind = lists.buffers()[:2], list_type(lists.type, items.type)
+    return pa.Array.from_buffers(kind, len(lists), buffers, lists.null_count, lists.offset, [items])
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Returns True for a type of text, in any of Arrow's storage forms except dictionaries."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
@@ -50,9 +65,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_binary_view(kind):
         return pa.large_binary()
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        inner = _plain_type(kind.value_type)
-        build = pa.list_ if pa.types.is_list(kind) else pa.large_list
-        return kind if inner == kind.value_type else build(inner)
+        return list_type(kind, _plain_type(kind.value_type))
     if pa.types.is_struct(kind):
         fields = [each.with_type(_plain_type(each.type)) for each in kind]
         return kind if fields == list(kind) else pa.struct(fields)

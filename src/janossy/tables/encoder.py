@@ -218,6 +218,12 @@ def names_of(codes: tuple[Code, ...]) -> tuple[str, ...]:
     return (*(code.name for code in codes if isinstance(code, CategoryCodes)), *numbers)
 
 
+def far_columns(encoder: TableEncoder, sets: SetTable) -> str:
+    """Returns the columns with values far outside those of training, with their counts, as text; "" for none."""
+    counts = {name: int(flags.sum()) for name, flags in encoder.far_values(sets).items()}
+    return columns_by_count(counts) if counts else ""
+
+
 def columns_by_count(counts: Mapping[str, int]) -> str:
     """Returns the names of columns and their counts, the largest first, as text. At most three are named."""
     first = sorted(counts, key=lambda name: -counts[name])[:3]

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from janossy.sets import Ragged
-from janossy.tables.arrow import UUIDS, one_chunk
+from janossy.tables.arrow import UUIDS, list_type, one_chunk
 from janossy.tables.columns import FLOAT_WHOLE, Column, Where, from_arrow, from_numpy
 from janossy.tables.table import offsets_of
 
@@ -165,8 +165,7 @@ def _leaf_names(name: str, kind: pa.DataType, known: Collection[str]) -> list[st
 def with_known_fields(kind: pa.DataType, known: Collection[str]) -> pa.DataType:
     """Returns the type of a column of lists without the fields of structs that give none of the ``known`` columns."""
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        build = pa.list_ if pa.types.is_list(kind) else pa.large_list
-        return build(with_known_fields(kind.value_type, known))
+        return list_type(kind, with_known_fields(kind.value_type, known))
     if pa.types.is_struct(kind):
         fields = [field for field in kind if not set(known).isdisjoint(_leaf_names(field.name, field.type, known))]
         return pa.struct([field.with_type(with_known_fields(field.type, known)) for field in fields])

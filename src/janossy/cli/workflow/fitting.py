@@ -39,8 +39,7 @@ from janossy.estimators.processes import Processes
 from janossy.estimators.threads import usable_threads
 from janossy.files.atomic import ClaimedByAnother, beside, claimed, write_whole
 from janossy.saving.reading import digest, version_of
-from janossy.tables import SetTable
-from janossy.tables.encoder import columns_by_count
+from janossy.tables.encoder import far_columns
 
 FOLDS = 5
 """The number of folds for few sets, unless ``validation`` gives another."""
@@ -137,7 +136,9 @@ def _written(
         sizes = (*sets.sizes, scan.smallest, scan.largest)
         about = scan.num_elements + sets.num_elements, int(min(sizes)), int(max(sizes))
         num_sets, schema = len(read.stream), read.stream.files.schema
-        _say_far(model, sets, console)
+        if far := far_columns(model.encoder_, sets):
+            line = f"values far outside the range of training in {far}, in sets of validation."
+            say(console, line, style="yellow")
     interrupts.came = interrupts.came or model.interrupted_
     if interrupts.came:
         say(console, "Stopped; the best so far is being written. Ctrl-C again leaves at once.")
@@ -172,13 +173,6 @@ def _written(
     finally:  # a model without a report is better than none
         place = _move(folder, request.out, console)
     return record, place
-
-
-def _say_far(model: Estimator, sets: SetTable, console: Console) -> None:
-    """Prints a line if sets of validation have values far outside the range of the sets of training."""
-    if far := {name: int(flags.sum()) for name, flags in model.encoder_.far_values(sets).items()}:
-        line = f"values far outside the range of training in {columns_by_count(far)}, in sets of validation."
-        say(console, line, style="yellow")
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from janossy.cli.workflow.delimited import Dialect, plain_text
 from janossy.cli.workflow.excel import as_text
 from janossy.cli.workflow.text_casts import cast, check_dates
 from janossy.cli.workflow.text_types import AS_TEXT, Facts, Role, Spelling, taken_as_type
-from janossy.tables.arrow import is_text, one_chunk
+from janossy.tables.arrow import is_text, one_chunk, with_items
 from janossy.tables.objects import from_json
 
 TYPED = ("numeric", "date", "boolean", "target")
@@ -72,10 +72,7 @@ def as_in_training(
 
     def typed(values: pa.Array, name: str) -> pa.Array:
         if pa.types.is_list(values.type):
-            inner = typed(values.values, name)
-            return pa.Array.from_buffers(
-                pa.list_(inner.type), len(values), values.buffers()[:2], values.null_count, values.offset, [inner]
-            )
+            return with_items(values, typed(values.values, name))
         if pa.types.is_struct(values.type):
             names = [field.name for field in values.type]
             parts = [typed(values.field(j), each) for j, each in enumerate(names)]

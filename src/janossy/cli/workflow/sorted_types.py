@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from janossy.tables.arrow import without_halves
+from janossy.tables.arrow import list_type, with_items, without_halves
 
 
 def sorted_as(kind: pa.DataType) -> pa.DataType:
@@ -24,9 +24,7 @@ def sorted_as(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         return pa.timestamp(kind.unit)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        inner = sorted_as(kind.value_type)
-        build = pa.list_ if pa.types.is_list(kind) else pa.large_list
-        return kind if inner == kind.value_type else build(inner)
+        return list_type(kind, sorted_as(kind.value_type))
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(str(j), sorted_as(each.type)) for j, each in enumerate(kind)])
     return kind
@@ -44,12 +42,7 @@ def converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
         fields = [field.with_type(part.type) for field, part in zip(kind, parts, strict=True)]
         return pa.StructArray.from_arrays(parts, fields=fields, mask=values.is_null())
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        inner = converted(values.values, kind.value_type)
-        build = pa.list_ if pa.types.is_list(values.type) else pa.large_list
-        # Arrow's own function refuses slices with nulls.
-        return pa.Array.from_buffers(
-            build(inner.type), len(values), values.buffers()[:2], values.null_count, values.offset, [inner]
-        )
+        return with_items(values, converted(values.values, kind.value_type))
     return values.cast(kind)
 
 
