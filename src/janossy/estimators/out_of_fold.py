@@ -1,5 +1,9 @@
-"""Out-of-fold outputs: those of networks for sets that they did not learn from, computed once and kept."""
+"""Out-of-fold outputs: those of networks for sets that they did not learn from, computed once and kept.
 
+Their sensitivity to single orders is measured on the same sets.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan
 
@@ -8,8 +12,13 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from janossy.estimators.batches import Examples
-from janossy.estimators.networks import draws_single_orders, predict_by, steps
-from janossy.inference import Link
+from janossy.estimators.networks import draws, draws_single_orders, predict_by, steps
+from janossy.estimators.tasks import Task
+from janossy.inference import Link, Sensitivity, sensitivity
+from janossy.inference.draws import is_of_its_rows
+
+MAX_AUDITED = 500
+"""The most sets whose sensitivity to the order is measured."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +71,22 @@ def outputs_by_draw(network: nn.Module, examples: Examples, num_permutations: in
         parts.append(prediction.outputs)
     most = max(part.shape[1] for part in parts)
     return torch.cat([pad(part, (0, 0, 0, most - part.shape[1]), value=nan) for part in parts])
+
+
+def order_sensitivity(folds: Sequence[Fold], examples: Examples, task: Task, seed: int) -> Sensitivity | None:
+    """Returns the sensitivity to single orders of validation sets, for the heaviest network that samples orders."""
+    drawing = [
+        (weight, network, fold.sets)
+        for fold in folds
+        for network, weight in zip(fold.networks, fold.weights, strict=True)
+        if draws(network) and is_of_its_rows(network)
+    ]
+    if not drawing:
+        return None
+    _, network, sets = max(drawing, key=lambda each: each[0])
+    some = examples[sets[:MAX_AUDITED]]
+    generator = torch.Generator(some.sets.device).manual_seed(seed)
+    return sensitivity(network, some.sets, context=some.context, link=task.link(1.0), generator=generator)
 
 
 def _few(outputs: Tensor, num: int) -> Tensor:

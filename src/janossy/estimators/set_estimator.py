@@ -26,8 +26,8 @@ from janossy.estimators.fit_settings import FitSettings
 from janossy.estimators.importance import ElementImportance, leave_one_out
 from janossy.estimators.inputs import stream_of
 from janossy.estimators.interrupts import Interrupts, now
-from janossy.estimators.networks import draws, explained, pooled_by
-from janossy.estimators.out_of_fold import Fold
+from janossy.estimators.networks import explained, pooled_by
+from janossy.estimators.out_of_fold import Fold, order_sensitivity
 from janossy.estimators.predictor import Predictor
 from janossy.estimators.processes import Processes
 from janossy.estimators.repetitions import MOST, repeated
@@ -40,8 +40,7 @@ from janossy.estimators.threads import Threads, usable_threads
 from janossy.estimators.trainer import Trainer
 from janossy.estimators.training import Ending
 from janossy.estimators.trials import NothingTrained, Progress, Trial, UnfinishedTraining
-from janossy.inference import Sensitivity, sensitivity
-from janossy.inference.draws import is_of_its_rows
+from janossy.inference import Sensitivity
 from janossy.kernels.compilation import waiting
 from janossy.sets import Ragged
 from janossy.tables.encoder import TableEncoder
@@ -50,9 +49,6 @@ from janossy.tables.stream import Labelled, SetStream
 from janossy.tables.table import SetTable
 
 T = TypeVar("T")
-
-MAX_AUDITED = 500
-"""The most sets whose sensitivity to the order is measured."""
 
 
 class SetEstimator(TransformerMixin, FitSettings):
@@ -217,7 +213,7 @@ class SetEstimator(TransformerMixin, FitSettings):
             self.trials_ = found.trials
             self.ensemble_ = Ensemble(found.networks, found.weights, task)
             self._calibrate(found.folds, examples)
-            self.sensitivity_ = _sensitivity([*found.folds, *found.others], examples, task, seed)
+            self.sensitivity_ = order_sensitivity([*found.folds, *found.others], examples, task, seed)
             self.folds_ = [fold.on_host(torch.from_numpy(used)) for fold in found.folds]
         self.interrupted_ = interrupts.came
         self.ensemble_.to("cpu")
@@ -319,7 +315,7 @@ class SetEstimator(TransformerMixin, FitSettings):
         self.n_features_in_ = len(self.encoder_.elements) + len(self.encoder_.context)
         torch.manual_seed(fitted.seed)
         self._calibrate(found.folds, fitted.examples)
-        self.sensitivity_ = _sensitivity(found.folds, fitted.examples, task, fitted.seed)
+        self.sensitivity_ = order_sensitivity(found.folds, fitted.examples, task, fitted.seed)
         self.ensemble_.to("cpu")
 
     def _calibrate(self, folds: Sequence[Fold], examples: Examples) -> None:
@@ -381,22 +377,6 @@ class SetEstimator(TransformerMixin, FitSettings):
         if (stream := stream_of(X, self._columns(), encoder=self.encoder_)) is not None:
             return Outcome.cat([self._networks_outcome(part.sets) for part in stream])
         return self.predictor_.outcome(self._sets(X))
-
-
-def _sensitivity(folds: Sequence[Fold], examples: Examples, task: Task, seed: int) -> Sensitivity | None:
-    """Returns the sensitivity to single orders of validation sets, for the heaviest network that samples orders."""
-    drawing = [
-        (weight, network, fold.sets)
-        for fold in folds
-        for network, weight in zip(fold.networks, fold.weights, strict=True)
-        if draws(network) and is_of_its_rows(network)
-    ]
-    if not drawing:
-        return None
-    _, network, sets = max(drawing, key=lambda each: each[0])
-    some = examples[sets[:MAX_AUDITED]]
-    generator = torch.Generator(some.sets.device).manual_seed(seed)
-    return sensitivity(network, some.sets, context=some.context, link=task.link(1.0), generator=generator)
 
 
 @contextmanager
