@@ -16,6 +16,7 @@ from janossy.estimators.classical.cached import MAX_NUMBERS, MAX_SETS, CachedRow
 from janossy.estimators.classical.choosing import Sizes
 from janossy.estimators.classical.paths import BAGS, CATEGORIES, LEARNERS, ClassicalSettings, Data, Path
 from janossy.estimators.classical.target_encoding import as_numbers, encoded_by_targets, num_values
+from janossy.estimators.classical.together import Together
 from janossy.estimators.interrupts import now
 from janossy.estimators.tasks import Classification, Task
 from janossy.estimators.training import Ending, Trained
@@ -23,9 +24,6 @@ from janossy.estimators.trials import Epoch
 from janossy.nn.statistics import PooledStatistics, StatisticsNetwork
 from janossy.sets import Ragged
 from janossy.tables.layout import Layout
-
-MISSES = 2
-"""The number of steps without a lower validation loss after which a learner stops."""
 
 MAX_CELLS = 4_096
 """The most cells of a bag of categories for a linear learner."""
@@ -95,11 +93,10 @@ class ClassicalLearner(nn.Module):
     ) -> list[FittedLearner]:
         """Returns the result of a fit to each split, as one epoch each.
 
-        The splits are fitted together, step by step. The strength, or the number of trees, is that of the smallest loss
-        over the validation sets of all splits. No split chooses for itself. The deadline ends the fits after a step. If
-        it comes before all splits have had a first step, only those that have had it are returned. Threads grow forests
-        faster, and change nothing else. Nothing is fitted, and the list is empty, if the first step is estimated to end
-        after ``latest``.
+        The splits are fitted by ``Together``. The strength, or the number of trees, is that of the smallest loss over
+        the validation sets of all splits. No split chooses for itself. The deadline ends the fits after a step. Without
+        time for all splits, the first ones are returned. Threads grow forests faster, and change nothing else.
+        Nothing is fitted, and the list is empty, if the first step is estimated to end after ``latest``.
 
         Raises: FloatingPointError if a loss is not finite.
         """
@@ -116,37 +113,19 @@ class ClassicalLearner(nn.Module):
         step = LEARNERS[self.strategy].seconds_of_a_step(*shape, is_class=is_class)
         if now() + step > latest:
             return []
-        ended: list[Ending] = []
-
-        def is_late() -> bool:
-            if interrupted():
-                ended.append(Ending.INTERRUPTED)
-            elif now() > deadline:
-                ended.append(Ending.OUT_OF_TIME)
-            return bool(ended)
-
-        paths: list[Path] = []
         of_splits: list[PooledStatistics] = []
-        for (training, validation), seed in zip(splits, seeds, strict=True):
-            data, of_split = self._data(rows, training, validation, task, seed, num_threads)
+
+        def start(number: int) -> Path:
+            data, of_split = self._data(rows, *splits[number], task, seeds[number], num_threads)
             of_splits.append(of_split)
-            paths.append(LEARNERS[self.strategy](self.settings, data))
-            paths[-1].step(now() + (deadline - now()) / (len(splits) - len(of_splits) + 1))
-            if is_late():
-                break
+            return LEARNERS[self.strategy](self.settings, data)
+
         weights = [float(statistics.examples.weights[validation].sum()) for _, validation in splits]
-        misses, best = 0, _best_point(paths, weights)
-        while not ended and misses < MISSES and not all(path.ended for path in paths):
-            for path in paths:
-                if not path.ended and not is_late():
-                    path.step(deadline)
-            before, best = best, _best_point(paths, weights)
-            misses = misses + 1 if best == before else 0
-        seconds = (now() - began) / len(paths)
-        ending = ended[0] if ended else Ending.AS_PLANNED
+        fits = Together(start, weights, deadline, interrupted)
+        seconds = (now() - began) / len(fits.paths)
         return [
-            self._fitted(of_split, path, min(best, len(path.losses) - 1), seconds, ending)
-            for of_split, path in zip(of_splits, paths, strict=True)
+            self._fitted(of_split, path, min(fits.point, len(path.losses) - 1), seconds, fits.ending)
+            for of_split, path in zip(of_splits, fits.paths, strict=False)
         ]
 
     def _scheme(self) -> str:
@@ -203,19 +182,6 @@ class ClassicalLearner(nn.Module):
         epoch = Epoch(1, 1, row["train_loss"], row["valid_loss"])
         network = StatisticsNetwork(deepcopy(statistics), scores).eval()
         return FittedLearner(network, Trained([row], epoch, ending, seconds), outputs.to(torch.float32))
-
-
-def _best_point(paths: Sequence[Path], weights: Sequence[float]) -> int:
-    """Returns the point of the smallest mean loss over all splits, among points that all splits have reached.
-
-    A path that has ended stays at its last point. If a learner's last point is always its best, that one is returned.
-    """
-    going = [len(path.losses) for path in paths if not path.ended]
-    num = min(going) if going else max(len(path.losses) for path in paths)
-    if not paths[0].chosen:
-        return num - 1
-    losses = np.array([[path.losses[min(point, len(path.losses) - 1)] for path in paths] for point in range(num)])
-    return int(np.average(losses, axis=1, weights=weights[: len(paths)]).argmin())
 
 
 def classical_settings(strategy: str, given: Mapping[str, Any]) -> ClassicalSettings:

@@ -50,6 +50,10 @@ SECONDS_PER_SCORE, SECONDS_PER_WEIGHT = 2e-8, 2e-8
 ITERATIONS = (5, 200)
 """The fewest iterations of logistic regression, whatever the time, and the most."""
 
+TOLERANCE = 3e-4
+"""The largest derivative of the mean loss at which logistic regression stops. With 1e-4 it takes 1.3 times as long, and
+the loss on validation sets differs by less than 0.001."""
+
 CATEGORIES = ("bags", "targets")
 """The forms of columns with many categories."""
 
@@ -122,6 +126,7 @@ class Data:
 class Path(ABC):
     """A learner on one split. Its points are numbered from 0, and each has a loss.
 
+    - ``ends``: the number of points after each step.
     - ``ended``: True if there is no further step.
     - ``chosen``: True if the point with the smallest loss is used; False if the last point is always the best.
     """
@@ -131,8 +136,14 @@ class Path(ABC):
     def __init__(self, settings: ClassicalSettings, data: Data) -> None:
         self.settings, self.data = settings, data
         self.losses: list[float] = []
+        self.ends: list[int] = []
         self.ended = False
         self._start()
+
+    def advance(self, until: float = inf) -> None:
+        """Takes a step (``step``), and keeps the number of points after it."""
+        self.step(until)
+        self.ends.append(len(self.losses))
 
     @abstractmethod
     def _start(self) -> None:
@@ -204,10 +215,12 @@ class LinearPath(Path):
         data = self.data
         assert data.classes is not None
         iterations = int(np.clip((until - now()) / self._seconds_per_iteration(len(data.classes)), *ITERATIONS))
-        previous, self.model = self.model, LogisticRegression(C=strength, max_iter=iterations, warm_start=True)
-        if previous is not None:
-            self.model.coef_, self.model.intercept_ = previous.coef_, previous.intercept_
-        # The next strength goes on where this one ends. Several threads only wait for each other, many times a step.
+        begin = (
+            self._frequencies(len(data.classes)) if self.model is None else (self.model.coef_, self.model.intercept_)
+        )
+        self.model = LogisticRegression(C=strength, max_iter=iterations, tol=TOLERANCE, warm_start=True)
+        self.model.coef_, self.model.intercept_ = begin  # each strength goes on where the one before it ends
+        # Several threads only wait for each other, many times a step.
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning), threadpool_limits(1, "blas"):
             self.model.fit(self.scaled, data.y, data.sample_weight)
         coefficients, intercepts = self.model.coef_, self.model.intercept_
@@ -217,6 +230,17 @@ class LinearPath(Path):
         rows, biases = np.zeros((data.num_outputs, coefficients.shape[1])), np.full(data.num_outputs, data.lacking)
         rows[data.classes], biases[data.classes] = coefficients, intercepts
         return rows, biases
+
+    def _frequencies(self, num_classes: int) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the coefficients, and the intercepts, that predict the frequency of each class for every set.
+
+        With the strongest regularisation they are nearly the best. From zero it takes hundreds of iterations.
+        """
+        num_rows, num_columns = self.data.x.shape
+        frequencies = np.bincount(self.data.y, self.data.weights / self.data.weights.sum(), minlength=num_classes)
+        logs = np.log(np.maximum(frequencies, 1 / num_rows))  # a class may have no weight
+        intercepts = logs[1:] - logs[:1] if num_classes == 2 else logs - logs.mean()
+        return np.zeros((len(intercepts), num_columns)), intercepts
 
     def _seconds_per_iteration(self, num_classes: int) -> float:
         num_rows, num_columns = self.data.x.shape
