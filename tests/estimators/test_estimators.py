@@ -381,8 +381,33 @@ def test_targets_are_checked():
     for missing in (None, np.nan, pd.NA):
         with pytest.raises(ValueError, match=r"expects a target for every set; got none for set 3\. Give it one"):
             SetClassifier().fit(sets, pd.Series(["a", "b", "a", missing] + ["b"] * 6))
-    with pytest.raises(ValueError, match=r"sample_weight expects 10 numbers >= 0, one per set; got shape \(9,\)"):
-        SetClassifier().fit(sets, labels, sample_weight=np.ones(9))
+
+
+@pytest.mark.parametrize("kind", [SetClassifier, SetRegressor])
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones(9), r"sample_weight expects 10 numbers, one per set; got shape \(9,\)\. Leave it out"),
+        (2.0, r"sample_weight expects 10 numbers, one per set; got shape \(\)"),
+        (["a"] * 10, r"sample_weight expects 10 numbers, one per set; got other values \(could not"),
+        ([1.0] * 9 + [1e45], r"0, or numbers from 1e-18 to 1e\+18; got 1e\+45 for set 9\. Divide all by one number"),
+        ([1.0] * 9 + [1e-45], r"got 1e-45 for set 9\. Divide all by one number"),
+        ([-1.0] + [1.0] * 9, r"sample_weight expects 0, or numbers from 1e-18 to 1e\+18; got -1\.0 for set 0\.$"),
+        ([np.inf] + [1.0] * 9, r"sample_weight .* got inf for set 0"),
+        ([1.0, np.nan] * 5, r"sample_weight .* got nan for set 1"),
+        ([1.0, None] * 5, r"sample_weight .* got nan for set 1"),
+        (np.zeros(10), "two sets or more whose weight is not zero; got 0"),
+    ],
+)
+def test_weights_are_checked(kind, weights, message):
+    with pytest.raises(ValueError, match=message):
+        kind().fit(*bags(10), sample_weight=weights)
+
+
+@pytest.mark.parametrize("weight", [-1.0, 1e45, np.nan])
+def test_class_weights_are_checked(weight):
+    with pytest.raises(ValueError, match=r"class_weight expects 0, or numbers from 1e-18 to 1e\+18; got "):
+        SetClassifier(class_weight={True: weight, False: 1.0}).fit(*bags(10))
 
 
 def test_columns_are_checked(classifier):

@@ -25,6 +25,7 @@ from janossy.estimators.streams.scan import Scan
 from janossy.estimators.tasks import Classification
 from janossy.estimators.trials import Progress
 from janossy.tables.forms import Names
+from janossy.tables.targets import check_weights
 
 
 class SetClassifier(ClassifierMixin, SetEstimator):
@@ -174,7 +175,9 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         task = known.task(self.ordinal)
         weights = weights_of(sample_weight, len(codes))
         if self.class_weight is not None:
-            weights = weights * compute_sample_weight(self.class_weight, given)
+            of_classes = compute_sample_weight(self.class_weight, given)
+            check_weights("class_weight", of_classes, lambda i: f"for the class of set {i}")
+            weights = weights * of_classes
         self._use(known)
         self._fit(sets, codes, weights, groups_of(groups, len(codes)), task)
         return self
@@ -312,4 +315,5 @@ def _class_weights(
         each = 1 / np.maximum(counts, 1)
     else:
         each = np.array([(given or {}).get(label, 1.0) for label in labels])
+        check_weights("class_weight", each, lambda i: f"for class {labels[i]!r}")
     return torch.from_numpy(each * counts.sum() / (each * counts).sum()).float()
