@@ -1,5 +1,6 @@
 """Several classes per set, labels and ordered classes: losses against plain sums, and fits that find what is there."""
 
+import warnings
 from decimal import Decimal
 from uuid import UUID
 
@@ -264,3 +265,22 @@ def test_what_is_one_column_stays_one():
     with pytest.warns(UserWarning, match="column-vector"):
         known, _, codes = classes_of(np.array([["a"], ["b"]]))
     assert known.kind == "one" and codes.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("strategy", ["k1", "linear", "trees", "forest"])
+def test_many_numbers_as_classes_give_one_warning_of_ours(strategy):
+    sets, y = [np.ones((1, 1)) * b for b in range(40)], np.minimum(np.arange(40), 25)
+    with pytest.warns(UserWarning) as raised:
+        SetClassifier(strategy, max_epochs=1, random_state=0).fit(sets, y)
+    assert [str(each.message) for each in raised] == [
+        "SetClassifier expects sets that share classes; got 26 different numbers in y for 40 sets. SetRegressor takes "
+        "amounts."
+    ]
+    assert raised[0].filename == __file__
+
+
+@pytest.mark.parametrize("y", [[f"name {b}" for b in range(40)], np.arange(40) % 20, [*range(20)]])
+def test_other_classes_give_no_warning(y):
+    sets = [np.ones((1, 1)) * b for b in range(len(y))]
+    with warnings.catch_warnings(action="error"):
+        SetClassifier("linear", random_state=0).fit(sets, y)

@@ -1,5 +1,6 @@
 """Targets in any form as classes and their codes."""
 
+import warnings
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -11,8 +12,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
 from janossy.estimators.class_targets import ClassTargets
+from janossy.estimators.classical.many_classes import without_many_classes
 from janossy.tables.category import category_of
 from janossy.tables.targets import check_none_missing
+
+FEW = 20
+"""The most sets whose classes may all differ without a warning, as in scikit-learn."""
 
 EXPECTED = "SetClassifier expects two classes or more in y"
 
@@ -89,10 +94,17 @@ def _are_flags(y: Any) -> bool:
 def _coded(y: np.ndarray, where: str = "") -> tuple[np.ndarray, np.ndarray]:
     """Returns the classes of one column, ascending, and its codes (B,)."""
     check_none_missing(y)
-    check_classification_targets(y)
+    with without_many_classes():
+        check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"{EXPECTED}{where}; got one class, {classes[0]!r}. Is y the right column?")
+    if classes.dtype.kind in "iuf" and len(y) > FEW and len(classes) > len(y) / 2:
+        warnings.warn(
+            f"SetClassifier expects sets that share classes; got {len(classes)} different numbers in y{where} for "
+            f"{len(y)} sets. SetRegressor takes amounts.",
+            stacklevel=4,
+        )
     return classes, codes.astype(np.int64)
 
 
