@@ -381,6 +381,12 @@ def test_a_clone_is_not_fitted(classifier):
         ({"max_epochs": 0}, ValueError, "SetClassifier expects max_epochs >= 1; got max_epochs=0"),
         ({"batch_size": 2.5}, TypeError, "SetClassifier expects batch_size >= 1, an integer, or None; got"),
         ({"time_budget": 0}, ValueError, "SetClassifier expects time_budget > 0, or None; got time_budget=0"),
+        ({"time_budget": np.nan}, ValueError, "SetClassifier expects time_budget > 0, or None; got time_budget=nan"),
+        (
+            {"learning_rate": np.nan},
+            ValueError,
+            "SetClassifier expects learning_rate > 0, or None; got learning_rate=nan",
+        ),
         ({"validation": 1.5}, ValueError, "expects validation as a fraction between 0 and 1, a number of folds >= 2"),
         ({"num_permutations": 0}, ValueError, "SetClassifier expects num_permutations >= 1"),
         ({"strategy": "k7"}, ValueError, "strategy expects one of"),

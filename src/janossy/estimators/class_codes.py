@@ -19,6 +19,9 @@ from janossy.tables.targets import check_none_missing
 FEW = 20
 """The most sets whose classes may all differ without a warning, as in scikit-learn."""
 
+NULLABLE = ("b", "i", "u")
+"""The kinds of pandas' nullable columns that scikit-learn makes floats, which have no True and fewer digits."""
+
 EXPECTED = "SetClassifier expects two classes or more in y"
 
 
@@ -43,6 +46,8 @@ def classes_of(y: Any) -> tuple[ClassTargets, np.ndarray, Tensor]:
         found = [_coded(column, f", column {j}") for j, column in enumerate(columns)]
         codes = np.stack([each for _, each in found], 1)
         return ClassTargets("columns", [classes for classes, _ in found]), table, torch.from_numpy(codes)
+    if getattr(getattr(y, "dtype", None), "kind", "") in NULLABLE and not isinstance(y.dtype, np.dtype):
+        y = np.asarray(y, dtype=object)
     y = plain_classes(column_or_1d(y, warn=True))
     classes, codes = _coded(y)
     return ClassTargets("one", [classes]), y, torch.from_numpy(codes)
