@@ -110,4 +110,4 @@ def test_what_a_fit_refuses(janossy, options, says):  # noqa: F811
 def test_a_warning(janossy):  # noqa: F811
     write("orders.csv", changed(orders(), "price", 0, 3.0))
     code, stdout, _ = janossy(*FIT, "--max-epochs", "200000", "--time-budget", "2s", "--out", "model")
-    assert code == 0 and "(--time-budget 2.0): the best weights so far predict" in stdout
+    assert code == 0 and "part of --time-budget 2.0 was over. The best weights so far predict" in stdout
