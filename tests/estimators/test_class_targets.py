@@ -280,6 +280,11 @@ def test_many_numbers_as_classes_give_one_warning_of_ours(strategy):
     assert raised[0].filename == __file__
 
 
+def test_a_table_without_classes_is_refused():
+    with pytest.raises(ValueError, match="SetClassifier expects y with a column of classes or more; got none"):
+        SetClassifier().fit([np.ones((1, 1))] * 3, np.zeros((3, 0), int))
+
+
 @pytest.mark.parametrize("y", [[f"name {b}" for b in range(40)], np.arange(40) % 20, [*range(20)]])
 def test_other_classes_give_no_warning(y):
     sets = [np.ones((1, 1)) * b for b in range(len(y))]

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from janossy.estimators import SetClassifier, search
+from janossy.estimators import SetClassifier, classifier, search
 from janossy.estimators import repetitions as module
 from janossy.estimators.classical import cached
 from janossy.estimators.classical.choosing import choose_statistics
@@ -112,6 +112,15 @@ def test_statistics_are_computed_once_for_all_searches(monkeypatch):
     monkeypatch.setattr(cached, "choose_statistics", lambda *a, **k: computed.append(1) or choose_statistics(*a, **k))
     SetClassifier(["forest", {"strategy": "forest", "num_trees": 2}], random_state=0).fit(*bags(40))
     assert len(computed) == 1
+
+
+def test_the_temperature_is_that_of_the_average_of_all_searches(monkeypatch):
+    given = []
+    monkeypatch.setattr(classifier, "temperature", lambda folds, *rest: given.extend(folds) or 2.0)
+    model = SetClassifier(TWO, max_epochs=1, random_state=0).fit(*bags(40))
+    numbers = torch.cat([fold.sets for fold in given])
+    assert numbers.bincount().tolist() == [MOST] * 40
+    assert model.temperature_ == 2.0
 
 
 def test_a_checkpoint_holds_each_repetition(tmp_path):

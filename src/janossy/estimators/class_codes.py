@@ -40,6 +40,8 @@ def classes_of(y: Any) -> tuple[ClassTargets, np.ndarray, Tensor]:
         for row, each in enumerate(labels):
             codes[row, [places[label] for label in each]] = 1
         return ClassTargets("labels", [known]), codes, torch.from_numpy(codes)
+    if getattr(y, "ndim", 1) == 2 and not y.shape[1]:
+        raise ValueError("SetClassifier expects y with a column of classes or more; got none. Is y the right table?")
     table: Any = np.asarray(y) if getattr(y, "ndim", 1) == 2 or _are_flags(y) else None
     if table is not None and table.shape[1] != 1:
         columns = [np.array(column.tolist()) if table.dtype == object else column for column in table.T]

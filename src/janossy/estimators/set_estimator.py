@@ -218,7 +218,7 @@ class SetEstimator(TransformerMixin, FitSettings):
                 checkpoint.write("searched", {"num": found.num_searches, "seconds": limits.seconds})
             self.trials_ = found.trials
             self.ensemble_ = Ensemble(found.networks, found.weights, task)
-            self._calibrate(found.folds, examples)
+            self._calibrate([*found.folds, *found.others], examples)
             self.sensitivity_ = order_sensitivity([*found.folds, *found.others], examples, task, seed)
             self.folds_ = [fold.on_host(torch.from_numpy(used)) for fold in found.folds]
         self.interrupted_ = interrupts.came
