@@ -19,7 +19,7 @@ OF_PYTHON = re.compile(
 WITHOUT_COMMAND = (
     *("> 0, or None; got", "requires y to be passed", "a SetStream names its columns itself", "accelerate launch"),
     *("save expects a SetClassifier", "build_network expects", "expects amounts among", "TableEncoder.from_state"),
-    "expects reduce as one or several of",
+    *("expects reduce as one or several of", "class_weight expects"),
     *("expects categories among", "expects scheme among", "got a SetTable of sets by one id"),
     *("expected an array (B, d)", "expected a list of arrays", "expected a Ragged", "while a minimum of 1"),
     *(
@@ -69,7 +69,7 @@ def test_no_message_has_words_of_python():
             "groups expects two groups. Leave groups out to split sets.",
             "--groups expects two groups. Leave --groups out",
         ),
-        ("over (time_budget=0.5): the best", "over (--time-budget 0.5): the best"),
+        ("its part of time_budget=0.5 was over.", "its part of --time-budget 0.5 was over."),
         ("class_weight='balanced' and ordinal=True", "--balanced and --ordinal"),
         # the user's own words
         ("column 'set_id' is text in /data/set_id/t.csv", "column 'set_id' is text in /data/set_id/t.csv"),
@@ -110,4 +110,4 @@ def test_what_a_fit_refuses(janossy, options, says):  # noqa: F811
 def test_a_warning(janossy):  # noqa: F811
     write("orders.csv", changed(orders(), "price", 0, 3.0))
     code, stdout, _ = janossy(*FIT, "--max-epochs", "200000", "--time-budget", "2s", "--out", "model")
-    assert code == 0 and "(--time-budget 2.0): the best weights so far predict" in stdout
+    assert code == 0 and "part of --time-budget 2.0 was over. The best weights so far predict" in stdout

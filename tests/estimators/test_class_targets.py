@@ -1,5 +1,6 @@
 """Several classes per set, labels and ordered classes: losses against plain sums, and fits that find what is there."""
 
+import warnings
 from decimal import Decimal
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from janossy.estimators.class_codes import classes_of
 from janossy.estimators.predictions import prediction_schema, predictions
 from janossy.estimators.tasks import Classification
 from janossy.tables import SetStream, as_sets
+from tests.estimators.test_groups import sets_in_file
 
 QUICK = {"max_epochs": 12, "validation": 0.2, "random_state": 0}
 
@@ -264,3 +266,49 @@ def test_what_is_one_column_stays_one():
     with pytest.warns(UserWarning, match="column-vector"):
         known, _, codes = classes_of(np.array([["a"], ["b"]]))
     assert known.kind == "one" and codes.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("strategy", ["k1", "linear", "trees", "forest"])
+def test_many_numbers_as_classes_give_one_warning_of_ours(strategy):
+    sets, y = [np.ones((1, 1)) * b for b in range(40)], np.minimum(np.arange(40), 25)
+    with pytest.warns(UserWarning) as raised:
+        SetClassifier(strategy, max_epochs=1, random_state=0).fit(sets, y)
+    assert [str(each.message) for each in raised] == [
+        "SetClassifier expects sets that share classes; got 26 different numbers in y for 40 sets. SetRegressor takes "
+        "amounts."
+    ]
+    assert raised[0].filename == __file__
+
+
+def test_a_table_without_classes_is_refused():
+    with pytest.raises(ValueError, match="SetClassifier expects y with a column of classes or more; got none"):
+        SetClassifier().fit([np.ones((1, 1))] * 3, np.zeros((3, 0), int))
+
+
+@pytest.mark.parametrize("y", [[f"name {b}" for b in range(40)], np.arange(40) % 20, [*range(20)]])
+def test_other_classes_give_no_warning(y):
+    sets = [np.ones((1, 1)) * b for b in range(len(y))]
+    with warnings.catch_warnings(action="error"):
+        SetClassifier("linear", random_state=0).fit(sets, y)
+
+
+@pytest.mark.parametrize("dtype", ["boolean", "bool[pyarrow]", "Int64", "int64[pyarrow]", "UInt8"])
+def test_nullable_classes_of_pandas_stay_what_they_are(dtype):
+    whole = [2**60 + 1, 2**60, 5] if dtype.lower().startswith("int64") else [1, 0, 0]
+    y = pd.Series(whole).astype(dtype)
+    known, _, codes = classes_of(y)
+    assert known.classes[0].tolist() == sorted(set(y.tolist()))
+    assert known.classes[0].dtype == (bool if "bool" in dtype else np.int64)
+    assert [known.classes[0].tolist()[code] for code in codes] == y.tolist()
+    with pytest.raises(ValueError, match="y expects a target for every set; got none for set 1"):
+        classes_of(y.where([True, False, True]))
+
+
+@pytest.mark.parametrize("given", ["even", 2.0, {"no such class": 2.0}])
+@pytest.mark.parametrize("in_memory", [True, False], ids=["memory", "stream"])
+def test_other_class_weights_are_refused(tmp_path, given, in_memory):
+    sets, y = [np.ones((1, 1)) * b for b in range(10)], ["ja", "nein"] * 5
+    model = SetClassifier("k1", max_epochs=1, class_weight=given)
+    message = r"class_weight expects (None, 'balanced' or a dict|classes of y, \['ja', 'nein'\])"
+    with pytest.raises(ValueError, match=f"{message}; got"):
+        model.fit(sets, y) if in_memory else model.fit(sets_in_file(tmp_path, sets, y=y), "y")

@@ -154,6 +154,21 @@ def test_the_temperature_is_that_of_sets_one_by_one(strategy):
     assert surprise(found) <= min(surprise(math.exp(x / 20)) for x in range(-59, 60)) + 1e-3
 
 
+def test_the_temperature_of_sets_that_several_searches_left_out_is_that_of_their_mean():
+    """One search is sure of wrong classes, so that the mean of both is no surer than it may be."""
+    labels = torch.arange(8) % 2
+    examples = Examples(sets_of([1] * 8), None, labels, torch.ones(8))
+    outputs = torch.stack([-4.0 * labels, 4.0 * labels], 1)[:, None]
+    orders = torch.arange(8), torch.arange(8).flip(0)
+    folds = [
+        Fold([nn.Identity()], [1.0], order, [out[order]])
+        for order, out in zip(orders, [outputs, -outputs], strict=True)
+    ]
+    together = Fold([nn.Identity()] * 2, [0.5, 0.5], torch.arange(8), [outputs, -outputs])
+    found = temperature(folds, examples, Classification((2,)))
+    assert found == pytest.approx(temperature([together], examples, Classification((2,))), rel=1e-3)
+
+
 def factory(orderings: Orderings, orderings_train: Orderings | None = None, encoder: SetLayer | None = None):
     """Returns a strategy of these orderings, of single elements, pairs or whole sets."""
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -21,6 +23,8 @@ from janossy.estimators import (
     networks,
 )
 from janossy.estimators.predictions import predictions
+from janossy.estimators.training import Ending, unfinished
+from janossy.estimators.trials import Trial
 from janossy.functions import TupleMLP
 from janossy.inference import Sensitivity
 from janossy.nn.network import JanossyNetwork
@@ -273,6 +277,25 @@ def test_interrupts_leave_a_fitted_estimator():
     assert model.predict(sets).shape == (40,) and model.trials_[0].note == "interrupted" and model.interrupted_
 
 
+def test_the_warning_names_the_ending_of_each():
+    ends = {"k1": Ending.OUT_OF_TIME, "linear": Ending.INTERRUPTED, "max": Ending.AS_PLANNED, "gru": Ending.OUT_OF_TIME}
+    trials = [Trial(name, {}, 0, 1, 1.0, 0.5, 0.9, 0.25, end) for name, end in ends.items()]
+    assert unfinished(trials, 3.0) == (
+        "Training of k1 and gru ended early, as their part of time_budget=3.0 was over. "
+        "Training of linear ended early, as an interrupt came. "
+        "The best weights so far predict. Give more time for better."
+    )
+    assert unfinished(trials[2:3], 3.0) == unfinished([replace(trials[0], weight=0.0)], 3.0) == ""
+
+
+def test_a_finished_training_of_an_earlier_run_blames_no_budget_of_this_one(tmp_path):
+    sets, labels = bags(60)
+    settings = {"max_epochs": 100_000, "patience": 100_000, "validation": 0.25, "checkpoint": tmp_path}
+    for budget, why in ((0.5, r"its part of time_budget=0\.5 was over"), (None, "its time was over in an earlier run")):
+        with pytest.warns(UnfinishedTraining, match=f"Training of k1 ended early, as {why}"):
+            SetClassifier("k1", time_budget=budget, random_state=0, **settings).fit(sets, labels)
+
+
 def test_without_time_for_a_step_there_is_an_error_and_no_model():
     sets, labels = bags(40)
     model = SetClassifier("k1", time_budget=1e-6)
@@ -285,7 +308,7 @@ def test_without_time_for_a_step_there_is_an_error_and_no_model():
 def test_time_is_kept():
     sets, labels = bags(60)
     model = SetClassifier("k1", max_epochs=100_000, patience=100_000, time_budget=1.0)
-    with pytest.warns(UnfinishedTraining, match=r"as the time was over \(time_budget=1.0\)"):
+    with pytest.warns(UnfinishedTraining, match=r"as its part of time_budget=1\.0 was over"):
         model.fit(sets, labels)
     assert model.trials_[0].seconds < 4 and model.trials_[0].note == "out of time"
 
@@ -358,6 +381,12 @@ def test_a_clone_is_not_fitted(classifier):
         ({"max_epochs": 0}, ValueError, "SetClassifier expects max_epochs >= 1; got max_epochs=0"),
         ({"batch_size": 2.5}, TypeError, "SetClassifier expects batch_size >= 1, an integer, or None; got"),
         ({"time_budget": 0}, ValueError, "SetClassifier expects time_budget > 0, or None; got time_budget=0"),
+        ({"time_budget": np.nan}, ValueError, "SetClassifier expects time_budget > 0, or None; got time_budget=nan"),
+        (
+            {"learning_rate": np.nan},
+            ValueError,
+            "SetClassifier expects learning_rate > 0, or None; got learning_rate=nan",
+        ),
         ({"validation": 1.5}, ValueError, "expects validation as a fraction between 0 and 1, a number of folds >= 2"),
         ({"num_permutations": 0}, ValueError, "SetClassifier expects num_permutations >= 1"),
         ({"strategy": "k7"}, ValueError, "strategy expects one of"),
@@ -381,8 +410,33 @@ def test_targets_are_checked():
     for missing in (None, np.nan, pd.NA):
         with pytest.raises(ValueError, match=r"expects a target for every set; got none for set 3\. Give it one"):
             SetClassifier().fit(sets, pd.Series(["a", "b", "a", missing] + ["b"] * 6))
-    with pytest.raises(ValueError, match=r"sample_weight expects 10 numbers >= 0, one per set; got shape \(9,\)"):
-        SetClassifier().fit(sets, labels, sample_weight=np.ones(9))
+
+
+@pytest.mark.parametrize("kind", [SetClassifier, SetRegressor])
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones(9), r"sample_weight expects 10 numbers, one per set; got shape \(9,\)\. Leave it out"),
+        (2.0, r"sample_weight expects 10 numbers, one per set; got shape \(\)"),
+        (["a"] * 10, r"sample_weight expects 10 numbers, one per set; got other values \(could not"),
+        ([1.0] * 9 + [1e45], r"0, or numbers from 1e-18 to 1e\+18; got 1e\+45 for set 9\. Divide all by one number"),
+        ([1.0] * 9 + [1e-45], r"got 1e-45 for set 9\. Divide all by one number"),
+        ([-1.0] + [1.0] * 9, r"sample_weight expects 0, or numbers from 1e-18 to 1e\+18; got -1\.0 for set 0\.$"),
+        ([np.inf] + [1.0] * 9, r"sample_weight .* got inf for set 0"),
+        ([1.0, np.nan] * 5, r"sample_weight .* got nan for set 1"),
+        ([1.0, None] * 5, r"sample_weight .* got nan for set 1"),
+        (np.zeros(10), "two sets or more whose weight is not zero; got 0"),
+    ],
+)
+def test_weights_are_checked(kind, weights, message):
+    with pytest.raises(ValueError, match=message):
+        kind().fit(*bags(10), sample_weight=weights)
+
+
+@pytest.mark.parametrize("weight", [-1.0, 1e45, np.nan])
+def test_class_weights_are_checked(weight):
+    with pytest.raises(ValueError, match=r"class_weight expects 0, or numbers from 1e-18 to 1e\+18; got "):
+        SetClassifier(class_weight={True: weight, False: 1.0}).fit(*bags(10))
 
 
 def test_columns_are_checked(classifier):

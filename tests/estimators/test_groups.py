@@ -181,6 +181,7 @@ def test_weights_in_files_that_are_none(tmp_path):
     sets, y, _ = patients(2)
     for weights, message in (
         ([-1.0] * 16, "got -1.0 in .*row 1"),
+        ([1.0, 1e45] * 8, r"numbers from 1e-18 to 1e\+18; got 1e\+45 in .*row 2"),
         ([0.0] * 16, "above 0 for some"),
         (["a"] * 16, "'a'"),
     ):

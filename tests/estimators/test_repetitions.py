@@ -6,8 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from janossy.estimators import SetClassifier, search
+from janossy.estimators import SetClassifier, classifier, search
 from janossy.estimators import repetitions as module
+from janossy.estimators.classical import cached
+from janossy.estimators.classical.choosing import choose_statistics
 from janossy.estimators.interrupts import Interrupts, time_by
 from janossy.estimators.out_of_fold import Fold
 from janossy.estimators.repetitions import MOST, repeated
@@ -105,6 +107,22 @@ def test_a_strategy_alone_and_splits_that_are_asked_for_are_not_repeated(setting
     assert len(model.ensemble_.networks) <= num
 
 
+def test_statistics_are_computed_once_for_all_searches(monkeypatch):
+    computed = []
+    monkeypatch.setattr(cached, "choose_statistics", lambda *a, **k: computed.append(1) or choose_statistics(*a, **k))
+    SetClassifier(["forest", {"strategy": "forest", "num_trees": 2}], random_state=0).fit(*bags(40))
+    assert len(computed) == 1
+
+
+def test_the_temperature_is_that_of_the_average_of_all_searches(monkeypatch):
+    given = []
+    monkeypatch.setattr(classifier, "temperature", lambda folds, *rest: given.extend(folds) or 2.0)
+    model = SetClassifier(TWO, max_epochs=1, random_state=0).fit(*bags(40))
+    numbers = torch.cat([fold.sets for fold in given])
+    assert numbers.bincount().tolist() == [MOST] * 40
+    assert model.temperature_ == 2.0
+
+
 def test_a_checkpoint_holds_each_repetition(tmp_path):
     sets, labels = bags(40)
     models = [
@@ -114,6 +132,20 @@ def test_a_checkpoint_holds_each_repetition(tmp_path):
     assert sorted(folder.name for folder in tmp_path.glob("repetition-*")) == ["repetition-1", "repetition-2"]
     expected, *others = (model.predict_proba(sets) for model in models)
     assert all(np.array_equal(expected, other) for other in others)
+
+
+@pytest.mark.parametrize(("budget", "expected"), [(600.0, 1), (300.0, 1), (601.0, 3), (None, 3)])
+def test_a_finished_fit_begins_no_further_search(tmp_path, monkeypatch, budget, expected):
+    """The first fit has no time for a second search. The same fit again takes less time, but asks for no more."""
+    sets, labels = bags(40)
+    settings = {"strategy": TWO, "max_epochs": 1, "random_state": 0, "checkpoint": tmp_path}
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "FOR_ANOTHER", 0.0)
+        once = SetClassifier(**settings).fit(sets, labels)
+    reports = []
+    again = SetClassifier(**settings, time_budget=budget, progress=reports.append).fit(sets, labels)
+    assert {progress.repetition for progress in reports} == set(range(expected))
+    assert (expected > 1) or np.array_equal(once.predict_proba(sets), again.predict_proba(sets))
 
 
 def test_progress_names_the_search():

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import exp
 
+import torch
 from scipy.optimize import minimize_scalar
 
 from janossy.estimators.batches import Examples
@@ -21,18 +22,18 @@ def temperature(folds: Sequence[Fold], examples: Examples, task: Classification)
     """Returns the divisor of logits at which the validation sets are the least surprising (Guo et al., 2017).
 
     It is the maximum a posteriori, because a few well-predicted sets would ask for probabilities of 0 and 1. The logits
-    are those that the folds keep.
+    are those that the folds keep. A set in folds of several searches has the mean of their probabilities.
     """
-    share = min(1.0, MAX_CALIBRATION_SETS / sum(len(fold.sets) for fold in folds))
+    share = min(1.0, MAX_CALIBRATION_SETS / len(torch.cat([fold.sets for fold in folds]).unique()))
     some = [_first(fold, max(1, int(share * len(fold.sets)))) for fold in folds]
-    targets = [(examples.targets[fold.sets], examples.weights[fold.sets]) for fold in some]
+    sets, places, counts = torch.cat([fold.sets for fold in some]).unique(return_inverse=True, return_counts=True)
+    targets, weights = examples.targets[sets], examples.weights[sets]
 
     def surprise(log_temperature: float) -> float:
         link = task.link(exp(log_temperature))
-        total = log_temperature**2 / (2 * WIDTH**2)
-        for fold, (target, weight) in zip(some, targets, strict=True):
-            total += float((task.losses(fold.mean(link), target) * weight).sum())
-        return total
+        each = torch.cat([fold.mean(link) for fold in some])
+        mean = each.new_zeros(len(sets), each.shape[1]).index_add(0, places, each) / counts[:, None]
+        return log_temperature**2 / (2 * WIDTH**2) + float((task.losses(mean, targets) * weights).sum())
 
     return exp(minimize_scalar(surprise, bounds=(-3, 3), method="bounded").x)
 

@@ -1,5 +1,6 @@
 """Targets in any form as classes and their codes."""
 
+import warnings
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -11,8 +12,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
 from janossy.estimators.class_targets import ClassTargets
+from janossy.estimators.classical.many_classes import without_many_classes
 from janossy.tables.category import category_of
 from janossy.tables.targets import check_none_missing
+
+FEW = 20
+"""The most sets whose classes may all differ without a warning, as in scikit-learn."""
+
+NULLABLE = ("b", "i", "u")
+"""The kinds of pandas' nullable columns that scikit-learn makes floats, which have no True and fewer digits."""
 
 EXPECTED = "SetClassifier expects two classes or more in y"
 
@@ -32,12 +40,16 @@ def classes_of(y: Any) -> tuple[ClassTargets, np.ndarray, Tensor]:
         for row, each in enumerate(labels):
             codes[row, [places[label] for label in each]] = 1
         return ClassTargets("labels", [known]), codes, torch.from_numpy(codes)
+    if getattr(y, "ndim", 1) == 2 and not y.shape[1]:
+        raise ValueError("SetClassifier expects y with a column of classes or more; got none. Is y the right table?")
     table: Any = np.asarray(y) if getattr(y, "ndim", 1) == 2 or _are_flags(y) else None
     if table is not None and table.shape[1] != 1:
         columns = [np.array(column.tolist()) if table.dtype == object else column for column in table.T]
         found = [_coded(column, f", column {j}") for j, column in enumerate(columns)]
         codes = np.stack([each for _, each in found], 1)
         return ClassTargets("columns", [classes for classes, _ in found]), table, torch.from_numpy(codes)
+    if getattr(getattr(y, "dtype", None), "kind", "") in NULLABLE and not isinstance(y.dtype, np.dtype):
+        y = np.asarray(y, dtype=object)
     y = plain_classes(column_or_1d(y, warn=True))
     classes, codes = _coded(y)
     return ClassTargets("one", [classes]), y, torch.from_numpy(codes)
@@ -89,10 +101,17 @@ def _are_flags(y: Any) -> bool:
 def _coded(y: np.ndarray, where: str = "") -> tuple[np.ndarray, np.ndarray]:
     """Returns the classes of one column, ascending, and its codes (B,)."""
     check_none_missing(y)
-    check_classification_targets(y)
+    with without_many_classes():
+        check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"{EXPECTED}{where}; got one class, {classes[0]!r}. Is y the right column?")
+    if classes.dtype.kind in "iuf" and len(y) > FEW and len(classes) > len(y) / 2:
+        warnings.warn(
+            f"SetClassifier expects sets that share classes; got {len(classes)} different numbers in y{where} for "
+            f"{len(y)} sets. SetRegressor takes amounts.",
+            stacklevel=4,
+        )
     return classes, codes.astype(np.int64)
 
 

@@ -25,6 +25,7 @@ from janossy.estimators.streams.scan import Scan
 from janossy.estimators.tasks import Classification
 from janossy.estimators.trials import Progress
 from janossy.tables.forms import Names
+from janossy.tables.targets import check_weights
 
 
 class SetClassifier(ClassifierMixin, SetEstimator):
@@ -173,14 +174,27 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         check_consistent_length(sets, codes)
         task = known.task(self.ordinal)
         weights = weights_of(sample_weight, len(codes))
-        if self.class_weight is not None:
-            weights = weights * compute_sample_weight(self.class_weight, given)
         self._use(known)
+        if self.class_weight is not None:
+            of_classes = compute_sample_weight(self.class_weight, given)
+            check_weights("class_weight", of_classes, lambda i: f"for the class of set {i}")
+            weights = weights * of_classes
         self._fit(sets, codes, weights, groups_of(groups, len(codes)), task)
         return self
 
     def _use(self, known: ClassTargets) -> None:
         self._class_targets, self.classes_ = known, known.public
+        self._check_class_weight(known)
+
+    def _check_class_weight(self, known: ClassTargets) -> None:
+        given, one = self.class_weight, known.kind == "one"
+        if not (given is None or given == "balanced" or isinstance(given, Mapping if one else Mapping | list)):
+            raise ValueError(f"class_weight expects None, 'balanced' or a dict; got {given!r}.")
+        if isinstance(given, Mapping) and one:
+            classes = known.classes[0].tolist()
+            others = [each for each in given if each not in classes]
+            if others and not all(each in given for each in classes):
+                raise ValueError(f"class_weight expects classes of y, {classes[:20]}; got {others[:20]}.")
 
     def _targets(self, scan: Scan) -> StreamTargets:
         columns = [np.array(labels) for labels in scan.labels]
@@ -190,7 +204,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
                 where = "" if one else f", column {j}"
                 raise ValueError(f"{EXPECTED}{where}; got one class, {classes[0]!r}. Is y the right column?")
         self._use(ClassTargets("one" if one else "columns", columns))
-        if isinstance(self.class_weight, Mapping) and not one:
+        if self.class_weight not in (None, "balanced") and not one:
             raise ValueError("class_weight expects 'balanced' for several columns of classes in files; got a dict.")
         counted = zip(scan.labels, scan.counts, strict=True)
         weights = [_class_weights(self.class_weight, labels, np.array(counts)) for labels, counts in counted]
@@ -312,4 +326,5 @@ def _class_weights(
         each = 1 / np.maximum(counts, 1)
     else:
         each = np.array([(given or {}).get(label, 1.0) for label in labels])
+        check_weights("class_weight", each, lambda i: f"for class {labels[i]!r}")
     return torch.from_numpy(each * counts.sum() / (each * counts).sum()).float()

@@ -73,7 +73,7 @@ class FitSettings(BaseEstimator):
         for name, example in {"time_budget": 600.0, "learning_rate": 3e-3}.items():
             if (value := getattr(self, name)) is not None:
                 check_number(owner, name, value, example)
-                if value <= 0:
+                if not value > 0:  # also NaN
                     raise ValueError(f"{owner} expects {name} > 0, or None; got {name}={value}.")
         if (part := self.validation) is not None:
             check_number(owner, "validation", part, 0.1)

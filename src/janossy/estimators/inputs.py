@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from os import PathLike
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array
 
 from janossy.tables.encoder import TableEncoder
 from janossy.tables.files import Files, open_files
@@ -13,6 +12,7 @@ from janossy.tables.grouping import group_numbers
 from janossy.tables.lists import Lists, leaf_names
 from janossy.tables.sources import source
 from janossy.tables.stream import SetStream
+from janossy.tables.targets import check_weights
 
 
 def stream_of(
@@ -63,16 +63,18 @@ def _unknown(files: Files, encoder: TableEncoder) -> list[str]:
 
 
 def weights_of(sample_weight: Any, num_sets: int) -> np.ndarray:
-    """Returns one weight per set, (B,). Raises: ValueError for another number of weights, or a negative weight."""
+    """Returns one weight per set, (B,). Raises: ValueError for another number of weights, or an invalid weight."""
     if sample_weight is None:
         return np.ones(num_sets)
-    weights = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-    if weights.shape != (num_sets,) or (weights < 0).any():
-        raise ValueError(
-            f"sample_weight expects {num_sets} numbers >= 0, one per set; got shape {weights.shape}, the least "
-            f"{weights.min(initial=0):.3g}. Leave it out for equal weights."
-        )
-    return cast(np.ndarray, weights)
+    expected = f"sample_weight expects {num_sets} numbers, one per set; got"
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{expected} other values ({error}). Leave it out for equal weights.") from None
+    if weights.shape != (num_sets,):
+        raise ValueError(f"{expected} shape {weights.shape}. Leave it out for equal weights.")
+    check_weights("sample_weight", weights, lambda i: f"for set {i}")
+    return weights
 
 
 def groups_of(groups: Any, num_sets: int) -> np.ndarray | None:

@@ -28,12 +28,13 @@ def repeated(trainer_of: Callable[[int], Trainer], candidates: Sequence[Candidat
     Raises: what the first search raises.
     """
     results: list[SearchResult] = []
-    longest = 0.0
+    longest, begun = 0.0, 0
     for repetition in range(most):
         trainer = trainer_of(repetition)
         began = now()
         if results and (trainer.has_ended or longest > FOR_ANOTHER * (trainer.deadline - began)):
             break
+        begun += 1
         try:
             found = Search(trainer).run(candidates)
         except (NothingTrained, FloatingPointError):
@@ -43,7 +44,7 @@ def repeated(trainer_of: Callable[[int], Trainer], candidates: Sequence[Candidat
         if not (results and trainer.interrupts.came):
             results.append(found)
         longest = max(longest, now() - began)
-    return _together(results)
+    return replace(_together(results), num_searches=begun)
 
 
 def _together(results: Sequence[SearchResult]) -> SearchResult:

@@ -45,7 +45,8 @@ MANY_SETS = 10_000
 class SearchResult:
     """The result of a search: networks, their weights, and per split those of them that left out its sets.
 
-    ``others``: the same as ``folds`` for the other searches, if several are averaged.
+    ``others``: the same as ``folds`` for the other searches, if several are averaged. ``num_searches`` counts also
+    those that failed.
     """
 
     networks: list[nn.Module]
@@ -53,6 +54,7 @@ class SearchResult:
     trials: list[Trial]
     folds: list[Fold]
     others: list[Fold] = field(default_factory=list)
+    num_searches: int = 1
 
 
 class Search:

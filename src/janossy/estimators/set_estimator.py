@@ -21,6 +21,7 @@ from janossy.checks import check_integer
 from janossy.estimators.batches import Examples, short_seed_of
 from janossy.estimators.candidates import Candidate
 from janossy.estimators.checkpoint import Checkpoint
+from janossy.estimators.classical.cached import CachedStatistics
 from janossy.estimators.ensemble import Ensemble, Outcome, check_outputs_finite
 from janossy.estimators.fit_settings import FitSettings
 from janossy.estimators.importance import ElementImportance, leave_one_out
@@ -38,7 +39,7 @@ from janossy.estimators.streams.scan import Scan
 from janossy.estimators.tasks import Classification, Task
 from janossy.estimators.threads import Threads, usable_threads
 from janossy.estimators.trainer import Trainer
-from janossy.estimators.training import Ending
+from janossy.estimators.training import unfinished
 from janossy.estimators.trials import NothingTrained, Progress, Trial, UnfinishedTraining
 from janossy.inference import Sensitivity
 from janossy.kernels.compilation import waiting
@@ -182,9 +183,12 @@ class SetEstimator(TransformerMixin, FitSettings):
         seed = prepared["seed"]
         examples = examples.to(self.device)
         layouts = replace(self.encoder_.element_layout, largest_size=largest), self.encoder_.context_layout
+        statistics = CachedStatistics(examples, layouts, groups)
         began = now()
         is_repeated = len(tried) > 1 and self.validation is None and len(examples) <= FEW_SETS
-        most = MOST if is_repeated else 1
+        searched = None if checkpoint is None else checkpoint.read("searched")
+        has_finished = searched is not None and limits.seconds <= searched["seconds"]
+        most = searched["num"] if searched is not None and has_finished else MOST if is_repeated else 1
         with _seeded(seed, self.device), Interrupts() as interrupts:
 
             def trainer_of(repetition: int) -> Trainer:
@@ -200,7 +204,7 @@ class SetEstimator(TransformerMixin, FitSettings):
                     tell=lambda progress: self._tell(
                         interrupts, replace(progress, repetition=repetition, num_searches=most)
                     ),
-                    groups=groups,
+                    statistics=statistics,
                     interrupts=interrupts,
                     checkpoint=checkpoint and checkpoint.of_repetition(repetition),
                     threads=Threads(self.num_threads, prepared["threads"]),
@@ -210,9 +214,11 @@ class SetEstimator(TransformerMixin, FitSettings):
                 return trainer
 
             found = self._found(interrupts, lambda: repeated(trainer_of, tried, most))
+            if checkpoint is not None and not interrupts.came and not has_finished:
+                checkpoint.write("searched", {"num": found.num_searches, "seconds": limits.seconds})
             self.trials_ = found.trials
             self.ensemble_ = Ensemble(found.networks, found.weights, task)
-            self._calibrate(found.folds, examples)
+            self._calibrate([*found.folds, *found.others], examples)
             self.sensitivity_ = order_sensitivity([*found.folds, *found.others], examples, task, seed)
             self.folds_ = [fold.on_host(torch.from_numpy(used)) for fold in found.folds]
         self.interrupted_ = interrupts.came
@@ -257,17 +263,8 @@ class SetEstimator(TransformerMixin, FitSettings):
 
     def _warn_unfinished(self) -> None:
         """Warns if networks that predict were not trained to the end."""
-        early = (Ending.OUT_OF_TIME, Ending.INTERRUPTED)
-        unfinished = [trial for trial in self.trials_ if trial.weight and trial.note in early]
-        if not unfinished:
-            return
-        why = "an interrupt came" if self.interrupted_ else f"the time was over (time_budget={self.time_budget})"
-        names = " and ".join(dict.fromkeys(trial.strategy for trial in unfinished))
-        warnings.warn(
-            f"Training of {names} ended early, as {why}: the best weights so far predict. Give more time for better.",
-            UnfinishedTraining,
-            stacklevel=4,
-        )
+        if text := unfinished(self.trials_, self.time_budget):
+            warnings.warn(text, UnfinishedTraining, stacklevel=4)
 
     @waiting()
     def _fit_stream(self, stream: SetStream, classes: bool, targets_of: Callable[[Scan], StreamTargets]) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from math import inf
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -38,7 +37,7 @@ class Trainer:
         layouts: those of elements and of context.
         num_permutations: the number of orders that predictions average over.
         tell: called after every epoch and trial.
-        groups: the group of each set, (B,); None without groups.
+        statistics: those of the sets, which several trainers may share; None for new ones.
         began: the time at which the limits' seconds began; None for now.
     """
 
@@ -53,7 +52,7 @@ class Trainer:
         num_permutations: int,
         seed: int,
         tell: Callable[[Progress], None],
-        groups: np.ndarray | None = None,
+        statistics: CachedStatistics | None = None,
         interrupts: Interrupts | None = None,
         checkpoint: Checkpoint | None = None,
         threads: Threads | None = None,
@@ -70,7 +69,7 @@ class Trainer:
         self.threads = threads or Threads()
         self.num_threads = self.threads.of(examples.sets, self.plan(0, 1.0).batch_size)
         self.contenders: list[Contender] = []
-        self.statistics = CachedStatistics(examples, layouts, groups)
+        self.statistics = statistics or CachedStatistics(examples, layouts)
 
     @property
     def has_ended(self) -> bool:

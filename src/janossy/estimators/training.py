@@ -1,6 +1,6 @@
 """Training of one network, on sets in memory or in files, by one or several processes, and resumed after a kill."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -17,7 +17,7 @@ from janossy.estimators.checkpoint import Checkpoint
 from janossy.estimators.interrupts import Interrupts, now
 from janossy.estimators.networks import outputs_in_training
 from janossy.estimators.processes import Processes
-from janossy.estimators.trials import Epoch
+from janossy.estimators.trials import Epoch, Trial
 
 WARM_UP = 0.1
 """The part of training in which the learning rate rises."""
@@ -59,6 +59,26 @@ class Ending(StrEnum):
     AS_PLANNED = ""
     OUT_OF_TIME = "out of time"
     INTERRUPTED = "interrupted"
+
+
+def unfinished(trials: Sequence[Trial], time_budget: float | None) -> str:
+    """Returns the candidates that predict but were not trained to the end, with the reasons; "" for none.
+
+    Without a budget, the time of an earlier run was over, which a checkpoint continues.
+    """
+    said = ""
+    for ending in (Ending.OUT_OF_TIME, Ending.INTERRUPTED):
+        names = list(dict.fromkeys(trial.strategy for trial in trials if trial.weight and trial.note == ending))
+        whose = "its" if len(names) == 1 else "their"
+        if ending is Ending.INTERRUPTED:
+            why = "an interrupt came"
+        elif time_budget is None:
+            why = f"{whose} time was over in an earlier run"
+        else:
+            why = f"{whose} part of time_budget={time_budget} was over"
+        if names:
+            said += f"Training of {' and '.join(names)} ended early, as {why}. "
+    return said and f"{said}The best weights so far predict. Give more time for better."
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Targets: one or several per set, given row by row, by id, or as columns of the table itself."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from warnings import warn
@@ -14,6 +14,9 @@ from janossy.tables.grouping import ids_of, listed
 from janossy.tables.lists import Lists, array_columns, to_numpy
 from janossy.tables.sources import Source, is_of, named_columns, source
 from janossy.tables.table import SetTable, set_name, tuples
+
+WEIGHTS = (1e-18, 1e18)
+"""The least and the largest weight beside 0. Training divides them by their mean, in float32."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,14 +196,25 @@ def without_target(name: Any, place: str | None = None) -> ValueError:
 def checked_weights(column: Column, where: Where) -> np.ndarray:
     """Returns the weights of sets (B,), float64.
 
-    Raises: ValueError, naming the row, for a weight that is not a finite number >= 0.
+    Raises: ValueError, naming the row, as ``check_weights`` does.
     """
     weights = column.to_kind("numeric", "sample_weight", where).values.astype(np.float64)
-    wrong = ~(np.isfinite(weights) & (weights >= 0))
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise ValueError(f"sample_weight expects finite numbers >= 0; got {weights[row]} in {where(row)}.")
+    check_weights("sample_weight", weights, lambda row: f"in {where(row)}")
     return weights
+
+
+def check_weights(name: str, weights: np.ndarray, place: Callable[[int], str]) -> None:
+    """Raises a ValueError for a weight that is negative or not finite, or whose ratios float32 may not hold.
+
+    ``place`` says where the weight with this number is.
+    """
+    least, largest = WEIGHTS
+    wrong = ~((weights == 0) | ((weights >= least) & (weights <= largest)))  # also NaN
+    if not wrong.any():
+        return
+    i = int(wrong.argmax())
+    remedy = " Divide all by one number." if 0 < weights[i] < np.inf else ""
+    raise ValueError(f"{name} expects 0, or numbers from {least} to {largest}; got {weights[i]} {place(i)}.{remedy}")
 
 
 def _levels(index: Any, names: Sequence[str]) -> list[int]:

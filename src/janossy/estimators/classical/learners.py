@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from janossy.estimators.batches import Examples
 from janossy.estimators.classical.cached import MAX_NUMBERS, MAX_SETS, CachedRows, CachedStatistics, sample
 from janossy.estimators.classical.choosing import Sizes
+from janossy.estimators.classical.many_classes import without_many_classes
 from janossy.estimators.classical.paths import BAGS, CATEGORIES, LEARNERS, ClassicalSettings, Data, Path
 from janossy.estimators.classical.target_encoding import as_numbers, encoded_by_targets, num_values
 from janossy.estimators.classical.together import Together
@@ -79,6 +80,7 @@ class ClassicalLearner(nn.Module):
         (found,) = self.fit_splits(statistics, [split], task, seeds=[seed], deadline=deadline, interrupted=interrupted)
         return found.network.to(training.sets.device), found.trained
 
+    @without_many_classes()
     def fit_splits(
         self,
         statistics: CachedStatistics,

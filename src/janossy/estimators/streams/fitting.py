@@ -12,6 +12,7 @@ from torch import Tensor
 from janossy.estimators.batches import Examples, seed_of
 from janossy.estimators.candidates import Candidate
 from janossy.estimators.checkpoint import Checkpoint
+from janossy.estimators.classical.cached import CachedStatistics
 from janossy.estimators.classical.learners import ClassicalLearner
 from janossy.estimators.interrupts import Interrupts, now
 from janossy.estimators.limits import Limits
@@ -322,7 +323,7 @@ def _chosen(
         num_permutations=request.num_permutations,
         seed=seed,
         tell=tell,
-        groups=numbered,
+        statistics=CachedStatistics(sample, layouts, numbered),
         interrupts=interrupts,
         threads=threads,
     )
