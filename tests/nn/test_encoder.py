@@ -315,6 +315,22 @@ def test_relations_of_numbers_out_of_the_reach_of_series(k, kernels, activation,
     assert torch.equal(layers.Relations(f)(sets).values.isnan().any(1), torch.arange(len(sets.values)) < sets.sizes[0])
 
 
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("kernels", [True, False])
+def test_relations_enumerate_tuples_that_are_fewer_than_harmonics(k, kernels, monkeypatch):
+    """They are of one set; a set that reaches less far is computed by series, whatever is beside it."""
+    monkeypatch.setattr(relation_means, "on_kernels_eagerly", lambda _: kernels)
+    monkeypatch.setattr(module, "on_kernels_eagerly", lambda _: kernels)
+    seen = []
+    monkeypatch.setattr(module, "series_relations", lambda p, offsets, sizes, *_: seen.append(sizes) or p[:, 0])
+    sets = Ragged.from_sizes(torch.randn(90, WIDTH).double(), [45, 45])
+    sets = sets.with_values(sets.values * torch.tensor([3e3, 3.0]).double().repeat_interleave(45)[:, None])
+    layer = layers.Relations(TupleMLP(k, WIDTH, 3, activation="tanh").double())
+    found = layer(sets)
+    assert seen == [(45,)]
+    close(found[0], layers.Relations(layer.f, evaluate="gather")(sets[:1]).values)
+
+
 def test_relations_of_too_many_tuples_out_of_the_reach_of_series():
     sets = Ragged.from_sets([1e6 * torch.randn(4000, 2)])
     with pytest.raises(ValueError, match=r"a series can reach; got .* Scale the elements"):

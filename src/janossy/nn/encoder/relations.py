@@ -54,7 +54,8 @@ class Relations(SetLayer):
     No tuple is written to memory if f allows it:
 
     - "spectral", linear in n: a ``TupleMLP`` of one hidden layer with tanh, sigmoid, erf, softplus, SiLU, GELU, sine or
-      cosine. Each element's harmonics times the sums of the others' (docs/spectral.md).
+      cosine. Each element's harmonics times the sums of the others' (docs/spectral.md). Sets that reach so far that
+      tuples take less time than harmonics are enumerated.
     - "fused", in O(n log n): the same with ReLU and k = 2, by sorting.
     - "permanent", linear in n: a ``TupleProduct``, by power sums.
     - "projected", all tuples: any ``TupleMLP`` of one hidden layer, which projects each element once. "auto" takes it
