@@ -259,6 +259,15 @@ def test_two_derivatives(name):
         law_gradients(Undrawn(set_layer(name)), distinct_sets((3, 0, 1, 2), width=WIDTH), twice=True)
 
 
+@pytest.mark.parametrize("sizes", [(), (0, 0)])
+@pytest.mark.parametrize("name", SET_LAYERS)
+def test_a_batch_without_elements_gives_every_weight_a_gradient(name, sizes):
+    """DistributedDataParallel waits for each."""
+    layer, values = set_layer(name), torch.zeros(0, WIDTH, requires_grad=True)
+    layer(Ragged.from_sizes(values, list(sizes))).values.sum().backward()
+    assert all(x.grad is not None and x.grad.isfinite().all() for x in (values, *layer.parameters()))
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("name", LAYERS)
 def test_half_precision(name, dtype):
@@ -293,6 +302,20 @@ def test_relations_without_kernels(name, monkeypatch):
     monkeypatch.setattr(relation_means, "on_kernels_eagerly", lambda _: False)
     for got, expected in zip(value_and_gradients(Undrawn(layer), sets), found, strict=True):
         close(got, expected, atol=1e-9, rtol=1e-9)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_relations_by_series_under_torch_func(k):
+    layer, sets = (
+        layers.Relations(TupleMLP(k, WIDTH, 3, activation="tanh"), evaluate="spectral"),
+        distinct_sets((40, 12), width=WIDTH),
+    )
+
+    def functional(values):
+        return layer(sets.with_values(values)).values.square().sum()
+
+    values = sets.values.clone().requires_grad_()
+    close(torch.func.grad(functional)(sets.values), torch.autograd.grad(functional(values), values)[0])
 
 
 @pytest.mark.parametrize("k", [2, 4])
