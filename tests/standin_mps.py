@@ -60,7 +60,7 @@ class Mps(TorchFunctionMode):
             devices = [each for each in (*args[1:], kwargs.pop("device", None)) if isinstance(each, torch.device | str)]
             like = next((each for each in args[1:] if isinstance(each, Tensor)), None)
             there = any(map(is_mps, devices)) if devices else isinstance(args[0] if like is None else like, OnMps)
-            rest = [like.dtype] if like is not None else [x for x in args[1:] if not isinstance(x, torch.device | str)]
+            rest = [x for x in args[1:] if isinstance(x, torch.dtype)] if like is None else [like.dtype]
             moved = func(numbers(args[0]), *rest, **kwargs) if rest or kwargs else numbers(args[0])
             return wrapped(moved) if there else moved
         if is_mps(kwargs.get("device")):

@@ -445,7 +445,14 @@ OWN_CODE = {
         ).register_forward_hook(lambda module, args, out: 2 * out)
         for name in ("", "h", "pooling", "pooling.f", "rho")
     },
+    **{f"forward within {name}": lambda network, name=name: doubled_within(network, name) for name in ("h", "rho")},
 }
+
+
+def doubled_within(network: JanossyNetwork, name: str) -> None:
+    """Gives the last module within a part of the network a forward of its own."""
+    *_, module = network.get_submodule(name).modules()
+    module.forward = lambda x: 2 * type(module).forward(module, x)
 
 
 @pytest.mark.parametrize("later", [False, True], ids=["before", "later"])

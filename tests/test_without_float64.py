@@ -18,9 +18,12 @@ from janossy import (
     Tuples,
     predict,
 )
+from janossy.estimators.survival import concordance
 from janossy.inference import predict_passes, sensitivity
 from janossy.nn import ColumnEmbedding, Relations
+from janossy.nn.statistics import LinearScores, PooledStatistics, StatisticsNetwork, TreeEnsemble
 from janossy.orderings import Learned
+from tests.nn.test_statistics import CODES, NUMBERS, blocks
 from tests.standin_mps import DEVICE, Mps, OnMps, on_mps
 from tests.standin_mps import numbers as raw
 
@@ -111,3 +114,50 @@ def test_column_embeddings_need_no_float64():
         with Mps():
             there = on_mps(layer)(OnMps(numbers))
     torch.testing.assert_close(raw(there), here, rtol=1e-4, atol=1e-4)
+
+
+def encoded(dtype: torch.dtype) -> tuple[Ragged, torch.Tensor]:
+    columns = [torch.randint(size, (16, 1)) for size in CODES] + [torch.randn(16, NUMBERS)]
+    context = torch.cat((torch.randint(3, (4, 1)), torch.randn(4, 1)), dim=1)
+    return Ragged.from_sizes(torch.cat(columns, dim=1).to(dtype), [5, 0, 7, 4]), context
+
+
+def statistics() -> PooledStatistics:
+    found = PooledStatistics(list(blocks().values()), vocabularies=CODES, num_numbers=NUMBERS)
+    found.offsets.copy_(torch.tensor([0.1, 1 / 3]))
+    return found
+
+
+def linear(width: int) -> LinearScores:
+    scores = LinearScores(width, out_features=2)
+    scores.weight.copy_(torch.randn(2, width))
+    return scores
+
+
+def tree(width: int) -> TreeEnsemble:
+    trees = TreeEnsemble(width, out_features=2, num_trees=1, num_nodes=1, num_leaves=2)
+    trees.below.copy_(torch.tensor([[-1, -2]]))
+    trees.threshold.fill_(4.5)
+    trees.values.copy_(torch.randn(2, 2))
+    return trees
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+@pytest.mark.parametrize("scores", [linear, tree])
+def test_statistics_are_the_same_without_float64(scores, dtype):
+    of_sets, (given, context) = statistics(), encoded(dtype)
+    net = StatisticsNetwork(of_sets, scores(of_sets.out_features))
+    vectors, here = of_sets(given, context), net(given, context=context)
+    with Mps():
+        there, its_context = on_mps(given), OnMps(context)
+        assert net.to(DEVICE).to("mps") is net
+        found, outputs = of_sets(there, its_context), net(there, context=its_context)
+    assert found.device == outputs.device == DEVICE
+    assert torch.equal(raw(found), vectors) and torch.equal(raw(outputs), here.float())
+    assert net.to("meta").statistics.offsets.is_meta
+
+
+def test_concordance_needs_no_float64():
+    given = torch.randn(9), torch.stack((torch.rand(9), torch.ones(9)), dim=1), torch.ones(9)
+    with Mps():
+        assert concordance(*map(OnMps, given)) == concordance(*given)

@@ -103,33 +103,35 @@ def _points(sets: SetTable) -> Ragged:
 
 
 def _encoder(blocks: Callable[[], list[nn.Module]], pool: Callable[[], list[nn.Module]]) -> Callable[[], nn.Module]:
-    """Returns the builder of blocks that relate points, and of one vector per component, which gives its parameters.
+    """Returns the builder of blocks that relate points, and of layers that give the parameters of each component.
 
     Readouts of all seeds side by side, as the strategies have them, learn several times as slowly.
     """
 
     def build() -> JanossyNetwork:
-        encoder = SetEncoder(
-            [
-                nn.Linear(DIMENSIONS, WIDTH),
-                *blocks(),
-                *pool(),
-                nn.LayerNorm(WIDTH),
-                nn.Linear(WIDTH, NUM_OUTPUTS // NUM_COMPONENTS),
-                ConcatenatedElements(NUM_COMPONENTS),
-            ]
-        )
-        return JanossyNetwork(pooling=JanossyPooling(nn.Flatten(), Tuples(1)), encoder=encoder)
+        layers = [nn.Linear(DIMENSIONS, WIDTH), *blocks(), *pool(), ConcatenatedElements(NUM_COMPONENTS)]
+        return JanossyNetwork(pooling=JanossyPooling(nn.Flatten(), Tuples(1)), encoder=SetEncoder(layers))
 
     return build
 
 
 def _by_seeds() -> list[nn.Module]:
-    return [SeedAttention(WIDTH, num_seeds=NUM_COMPONENTS), *attention_blocks(WIDTH, num_blocks=1)]
+    seeds = SeedAttention(WIDTH, num_seeds=NUM_COMPONENTS)
+    return [seeds, *attention_blocks(WIDTH, num_blocks=1), *_parameters()]
 
 
 def _by_slots() -> list[nn.Module]:
-    return [SlotAttention(WIDTH, num_slots=NUM_COMPONENTS, num_rounds=NUM_ROUNDS)]
+    return [SlotAttention(WIDTH, num_slots=NUM_COMPONENTS, num_rounds=NUM_ROUNDS), *_parameters()]
+
+
+def _by_slots_with_moments() -> list[nn.Module]:
+    slots = SlotAttention(WIDTH, num_slots=NUM_COMPONENTS, num_rounds=NUM_ROUNDS, input_features=DIMENSIONS)
+    return [slots, _CorrectedMoments()]
+
+
+def _parameters() -> list[nn.Module]:
+    """Returns the layers that map the vector of a component to its parameters."""
+    return [nn.LayerNorm(WIDTH), nn.Linear(WIDTH, NUM_OUTPUTS // NUM_COMPONENTS)]
 
 
 class _CorrectedMoments(nn.Module):
@@ -152,14 +154,6 @@ class _CorrectedMoments(nn.Module):
         before_softplus = scales + torch.log(-torch.expm1(-scales))
         corrections: Tensor = self.correction(self.norm(slots))
         return corrections + torch.cat((places, before_softplus), dim=-1)
-
-
-def _slots_with_moments() -> nn.Module:
-    """Returns one block of induced attention, and slots that read moments of the points."""
-    slots = SlotAttention(WIDTH, num_slots=NUM_COMPONENTS, num_rounds=NUM_ROUNDS, input_features=DIMENSIONS)
-    layers = [nn.Linear(DIMENSIONS, WIDTH), *_induced(1)(), slots, _CorrectedMoments()]
-    encoder = SetEncoder([*layers, ConcatenatedElements(NUM_COMPONENTS)])
-    return JanossyNetwork(pooling=JanossyPooling(nn.Flatten(), Tuples(1)), encoder=encoder)
 
 
 def _induced(num_blocks: int) -> Callable[[], list[nn.Module]]:
@@ -192,7 +186,7 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "induced": _encoder(_induced(NUM_BLOCKS), _by_seeds),
     "relations": _encoder(_relations, _by_seeds),
     "slots": _encoder(_induced(1), _by_slots),
-    "slots+moments": _slots_with_moments,
+    "slots+moments": _encoder(_induced(1), _by_slots_with_moments),
     "deepsets": MeanPooling,
     "set-transformer-isab": InducedSetTransformer,
 }

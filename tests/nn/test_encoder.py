@@ -259,6 +259,15 @@ def test_two_derivatives(name):
         law_gradients(Undrawn(set_layer(name)), distinct_sets((3, 0, 1, 2), width=WIDTH), twice=True)
 
 
+@pytest.mark.parametrize("sizes", [(), (0, 0)])
+@pytest.mark.parametrize("name", SET_LAYERS)
+def test_a_batch_without_elements_gives_every_weight_a_gradient(name, sizes):
+    """DistributedDataParallel waits for each."""
+    layer, values = set_layer(name), torch.zeros(0, WIDTH, requires_grad=True)
+    layer(Ragged.from_sizes(values, list(sizes))).values.sum().backward()
+    assert all(x.grad is not None and x.grad.isfinite().all() for x in (values, *layer.parameters()))
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("name", LAYERS)
 def test_half_precision(name, dtype):
@@ -296,6 +305,20 @@ def test_relations_without_kernels(name, monkeypatch):
 
 
 @pytest.mark.parametrize("k", [2, 4])
+def test_relations_by_series_under_torch_func(k):
+    layer, sets = (
+        layers.Relations(TupleMLP(k, WIDTH, 3, activation="tanh"), evaluate="spectral"),
+        distinct_sets((40, 12), width=WIDTH),
+    )
+
+    def functional(values):
+        return layer(sets.with_values(values)).values.square().sum()
+
+    values = sets.values.clone().requires_grad_()
+    close(torch.func.grad(functional)(sets.values), torch.autograd.grad(functional(values), values)[0])
+
+
+@pytest.mark.parametrize("k", [2, 4])
 @pytest.mark.parametrize("kernels", [True, False])
 @pytest.mark.parametrize("activation", ["tanh", "softplus"])
 def test_relations_of_numbers_out_of_the_reach_of_series(k, kernels, activation, monkeypatch):
@@ -313,6 +336,22 @@ def test_relations_of_numbers_out_of_the_reach_of_series(k, kernels, activation,
         close(got, want, atol=1e-8, rtol=1e-9)
     sets.values[0] = torch.nan
     assert torch.equal(layers.Relations(f)(sets).values.isnan().any(1), torch.arange(len(sets.values)) < sets.sizes[0])
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("kernels", [True, False])
+def test_relations_enumerate_tuples_that_are_fewer_than_harmonics(k, kernels, monkeypatch):
+    """They are of one set; a set that reaches less far is computed by series, whatever is beside it."""
+    monkeypatch.setattr(relation_means, "on_kernels_eagerly", lambda _: kernels)
+    monkeypatch.setattr(module, "on_kernels_eagerly", lambda _: kernels)
+    seen = []
+    monkeypatch.setattr(module, "series_relations", lambda p, offsets, sizes, *_: seen.append(sizes) or p[:, 0])
+    sets = Ragged.from_sizes(torch.randn(90, WIDTH).double(), [45, 45])
+    sets = sets.with_values(sets.values * torch.tensor([3e3, 3.0]).double().repeat_interleave(45)[:, None])
+    layer = layers.Relations(TupleMLP(k, WIDTH, 3, activation="tanh").double())
+    found = layer(sets)
+    assert seen == [(45,)]
+    close(found[0], layers.Relations(layer.f, evaluate="gather")(sets[:1]).values)
 
 
 def test_relations_of_too_many_tuples_out_of_the_reach_of_series():

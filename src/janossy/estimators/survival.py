@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from janossy.sets.transfer import widest
+
 PAIRS = 2**24
 """The most pairs of sets that are compared at once."""
 
@@ -37,6 +39,6 @@ def concordance(risks: Tensor, targets: Tensor, weights: Tensor) -> float:
         later = times[None] > times[some, None]
         later |= (times[None] == times[some, None]) & ~events[None]  # observed alive after the event
         pairs = later * weights[some, None] * weights[None]
-        right = (risks[some, None] > risks[None]).double() + 0.5 * (risks[some, None] == risks[None])
-        total += torch.stack([(pairs * right).sum(), pairs.sum()]).double().cpu()
+        right = (risks[some, None] > risks[None]).to(widest(risks.device)) + 0.5 * (risks[some, None] == risks[None])
+        total += torch.stack([(pairs * right).sum(), pairs.sum()]).cpu().double()
     return float(total[0] / total[1]) if total[1] else 0.5

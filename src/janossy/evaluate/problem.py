@@ -1,6 +1,6 @@
 """The problem that an evaluator solves."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TypeVar
 
@@ -18,6 +18,7 @@ Function = Callable[[Tensor], Tensor]
 MEMORY_BUDGET = 2**30
 """The default budget, in bytes, for the tensors that an evaluator holds at once."""
 
+R = TypeVar("R", Tensor, Ragged, Tensor | Ragged)
 S = TypeVar("S", bound=Structure)
 
 
@@ -100,3 +101,21 @@ class Problem:
         if self.structure is not None or not hasattr(type(self.f), "structure"):
             return f"{name} declares no {kind.title}"
         return f"{name} has a hook, or a forward or layer of its own, that would not run or would run otherwise"
+
+
+def reaching(result: R, problem: Problem) -> R:
+    """Returns the result; without elements, with gradients of 0 for all parameters of f, and for the elements.
+
+    A layer with nothing to compute gives no gradients. Code that waits for every gradient, such as
+    ``DistributedDataParallel``, would then wait for ever.
+    """
+    if len(problem.elements.values) or not torch.is_grad_enabled():
+        return result
+    parameters: Iterable[Tensor] = problem.f.parameters() if isinstance(problem.f, torch.nn.Module) else ()
+    learnt = [x for x in (problem.values, *parameters) if x.requires_grad]
+    if not learnt:
+        return result
+    nothing = torch.stack([x.flatten()[:0].sum().float() for x in learnt]).sum()
+    if isinstance(result, Ragged):
+        return result.with_values(result.values + nothing.to(result.dtype))
+    return result + nothing.to(result.dtype)

@@ -213,13 +213,16 @@ def overridden(module: nn.Module, forward: Callable[..., Tensor]) -> bool:
     return type(module).forward is not forward or "forward" in vars(module)
 
 
-def hooked(module: nn.Module) -> bool:
-    """Returns True if a call of the module, or of one within it, runs a hook."""
+def hooked(module: nn.Module, *, or_forward: bool = False) -> bool:
+    """Returns True if a call of the module, or of one within it, runs a hook.
+
+    With ``or_forward``, also if an instance has a forward of its own.
+    """
     left: list[nn.Module | None] = [module]
     while left:  # not module.modules(), whose names take most of the time
         m = left.pop()
         if m is not None:
-            if has_hooks(m):
+            if has_hooks(m) or (or_forward and "forward" in vars(m)):
                 return True
             left += m._modules.values()
     return False

@@ -8,6 +8,7 @@ from janossy.evaluate import MEMORY_BUDGET, Function, Gather, Problem
 from janossy.evaluate.cost import check_memory_budget
 from janossy.evaluate.loading import LOADING
 from janossy.evaluate.per_element import per_element
+from janossy.evaluate.problem import reaching
 from janossy.evaluate.validation import check_function, check_keys, check_sets, errors_explained
 from janossy.functions.shown import arguments_shown
 from janossy.functions.weights import draw_anew
@@ -95,7 +96,7 @@ class JanossyEquivariant(SetLayer):
         )
         LOADING.called()
         with errors_explained("f", self.f, sets.values):
-            return sets.with_values(per_element(problem))
+            return sets.with_values(reaching(per_element(problem), problem))
 
     def seconds(self, sets: Ragged) -> float:
         problem = Problem(self.f, self.orderings, sets, reduce=None, memory_budget=self.memory_budget)

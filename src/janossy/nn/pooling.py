@@ -11,6 +11,7 @@ from janossy.evaluate import MEMORY_BUDGET, REDUCTIONS, Choice, Evaluator, Funct
 from janossy.evaluate.cost import Cost, check_memory_budget
 from janossy.evaluate.loading import LOADING, estimating
 from janossy.evaluate.lookup import Lookup
+from janossy.evaluate.problem import reaching
 from janossy.evaluate.reduce import OF_ROWS, reduce_segments, widened
 from janossy.evaluate.rows.pool import apply
 from janossy.evaluate.validation import check_function, check_keys, check_sets, errors_explained
@@ -286,10 +287,7 @@ class JanossyPooling(StatesItsMeaning):
 
     def _pool(self, problem: Problem) -> Tensor | Ragged:
         with errors_explained("f", problem.f, problem.values, problem.memory_budget):
-            result = self.choice(problem)(problem)
-        if torch.is_grad_enabled() and len(problem.elements.values) == 0:
-            return _reaching(result, problem)
-        return result
+            return reaching(self.choice(problem)(problem), problem)
 
     def _check_weighted(self, problem: Problem) -> None:
         if problem.orderings.weighs_rows and problem.reduce not in ("mean", "sum"):
@@ -412,19 +410,3 @@ def _check_k(f: Function, orderings: Orderings | None) -> None:
             f"JanossyPooling expects the same k for f and orderings; got {type(f).__name__} of k={declared.k} over "
             f"{orderings}, of k={orderings.k}. Give both the same k, or give f no k."
         )
-
-
-def _reaching(result: Tensor | Ragged, problem: Problem) -> Tensor | Ragged:
-    """Returns the result for sets without elements, with gradients of 0 for all parameters of f, and for the elements.
-
-    An evaluator with nothing to compute gives no gradients. Code that waits for every gradient, such as
-    ``DistributedDataParallel``, would then wait for ever.
-    """
-    parameters = problem.f.parameters() if isinstance(problem.f, torch.nn.Module) else ()
-    learnt = [x for x in (problem.values, *parameters) if x.requires_grad]
-    if not learnt:
-        return result
-    nothing = torch.stack([x.flatten()[:0].sum().float() for x in learnt]).sum()
-    if isinstance(result, Ragged):
-        return result.with_values(result.values + nothing.to(result.dtype))
-    return result + nothing.to(result.dtype)

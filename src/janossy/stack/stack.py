@@ -135,9 +135,10 @@ class Stack(nn.Module):
         for member in self._members:
             together: list[nn.Module] = [member.pooling]
             together += [member.h] * self._h_together + [member.rho] * self._rho_together
-            found = own_code(member) or ("a hook within it" if any(map(hooked, together)) else None)
-            if found is not None:
+            if found := own_code(member):
                 return found
+            if any(hooked(module, or_forward=True) for module in together):
+                return "a hook, or a forward of an instance, within it"
         return None
 
     def explain(self, sets: Ragged | Sequence[Ragged], *, joined: bool = False) -> str:

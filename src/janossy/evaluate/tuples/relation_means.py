@@ -121,7 +121,8 @@ def _by_series(x: Tensor, activation: str, tolerance: float, memory_budget: int)
     step = max(1, memory_budget // (16 * num_sets * n * H * 2 ** (k + 1)))
     for first in range(0, series.num, step):
         harmonics = range(first, min(series.num, first + step))
-        result = result + stateless_again(terms, angles, harmonics)
+        part = terms(angles, harmonics) if step >= series.num else stateless_again(terms, angles, harmonics)
+        result = result + part
     return result.masked_fill(lost[:, None, None], torch.nan).to(x.dtype)
 
 

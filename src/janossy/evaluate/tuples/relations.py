@@ -7,6 +7,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from janossy.evaluate.on_kernels import on_kernels_eagerly
 from janossy.evaluate.rows.recompute import gradients_again, recorded
 from janossy.evaluate.tuples.relation_means import (
     enumerated_relations,
@@ -20,6 +21,12 @@ from janossy.kernels.series_choice import MAX_STATES
 from janossy.orderings import Tuples
 from janossy.orderings.contract import check_budget
 from janossy.sets import Ragged
+
+MANY_HARMONICS = 512
+"""The harmonics of a reach of hundreds, up to which sets are computed by series without a look at each set."""
+
+IN_KERNELS, IN_TORCH = 0.25, 4.0
+"""The tuples that take as long as a harmonic, per element and subset of positions: in kernels, and without them."""
 
 
 def relations(
@@ -36,8 +43,8 @@ def relations(
 
     ``how`` is "permanent" for factors p (N + 1, k, H), as ``product_relations`` takes them. For projections p (N, k, H)
     it is "projected", "spectral" or "fused". The last two are for sets of more than ``enumerate_up_to`` >= k − 1
-    elements, and the others are enumerated. So are sets that reach too far for a series, unless they have too many
-    tuples.
+    elements, and the others are enumerated. So are sets that reach so far that a series takes longer or is impossible,
+    unless they have too many tuples.
 
     Raises: ValueError if too many tuples would be enumerated.
     """
@@ -69,17 +76,21 @@ def relations(
 
 
 def _far(p: Tensor, sizes: Sequence[int], activation: str, tolerance: float) -> list[bool]:
-    """Returns True for the sets that need more harmonics than kernels keep, and have few enough tuples to enumerate."""
-    p, most = p.detach(), MAX_STATES >> 3
+    """Returns True for the sets whose many harmonics are more than kernels keep, or take longer than their tuples."""
+    p, most, k = p.detach(), MAX_STATES >> 3, p.shape[1]
     if p.numel():  # sets are rarely far, and a bound for each set takes ten times as long or more
         low, high = p.aminmax()
-        bound = p.shape[1] * max(-low.item(), high.item())
-        if num_harmonics(activation, tolerance, rounded_up(bound)) <= most:
+        if num_harmonics(activation, tolerance, rounded_up(k * max(-low.item(), high.item()))) <= MANY_HARMONICS:
             return [False] * len(sizes)
     bounds, _ = bounds_of_sets(p, sizes)
-    tuples = Tuples(p.shape[1])
-    too_long = num_harmonics(activation, tolerance, bounds) > most
-    return [bool(long) and tuples.num_rows(n) <= tuples.max_rows for n, long in zip(sizes, too_long, strict=True)]
+    harmonics, tuples = num_harmonics(activation, tolerance, bounds), Tuples(k)
+    as_long = 2**k * (IN_KERNELS if k <= 3 and on_kernels_eagerly(p) else IN_TORCH)
+    return [
+        num > MANY_HARMONICS
+        and tuples.num_rows(n) <= tuples.max_rows
+        and (num > most or tuples.num_rows(n) <= as_long * num * n)
+        for n, num in zip(sizes, harmonics.tolist(), strict=True)
+    ]
 
 
 @torch.library.custom_op(

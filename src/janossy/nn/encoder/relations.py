@@ -12,6 +12,7 @@ from janossy.evaluate import MEMORY_BUDGET, REDUCTIONS, Gather, Problem, Spectra
 from janossy.evaluate.cost import check_memory_budget
 from janossy.evaluate.loading import LOADING
 from janossy.evaluate.of_any_sizes import traced_results
+from janossy.evaluate.problem import reaching
 from janossy.evaluate.reduce import widened
 from janossy.evaluate.spectral import MAX_K
 from janossy.evaluate.tuples.relations import relations, relations_of_any_sizes
@@ -54,7 +55,8 @@ class Relations(SetLayer):
     No tuple is written to memory if f allows it:
 
     - "spectral", linear in n: a ``TupleMLP`` of one hidden layer with tanh, sigmoid, erf, softplus, SiLU, GELU, sine or
-      cosine. Each element's harmonics times the sums of the others' (docs/spectral.md).
+      cosine. Each element's harmonics times the sums of the others' (docs/spectral.md). Sets that reach so far that
+      tuples take less time than harmonics are enumerated.
     - "fused", in O(n log n): the same with ReLU and k = 2, by sorting.
     - "permanent", linear in n: a ``TupleProduct``, by power sums.
     - "projected", all tuples: any ``TupleMLP`` of one hidden layer, which projects each element once. "auto" takes it
@@ -197,7 +199,7 @@ class Relations(SetLayer):
         values = rows.values[~empty[rows.to_index()[1]]]
         owners = torch.arange(len(counts), device=sets.device)
         owners = owners.repeat_interleave(counts[:, 0].long(), output_size=len(values))
-        return self._reduced(values, owners, counts).to(rows.dtype)
+        return reaching(self._reduced(values, owners, counts).to(rows.dtype), problem)
 
     def _reduced(self, values: Tensor, owners: Tensor, counts: Tensor) -> Tensor:
         """Returns the reduction of the rows of each owner, of which ``counts`` (N, 1) says how many there are."""

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.nn.statistics.names import ColumnNames
+from janossy.nn.statistics.on_cpu import OnCpu, with_float64
 from janossy.nn.statistics.sorted_sets import SortedSets
 from janossy.sets import Ragged
 
@@ -82,11 +83,11 @@ class ContextColumns(nn.Module):
         return found
 
 
-class PooledStatistics(nn.Module):
+class PooledStatistics(OnCpu):
     """A vector of statistics of each set: those of its blocks, one after the other.
 
     Elements are encoded: codes first, then standardised numbers. ``offsets`` are added to the numbers, so that 0 before
-    standardisation is 0 again and amounts can be added up.
+    standardisation is 0 again and amounts can be added up. On MPS, which lacks float64, they are computed on the CPU.
 
     Args:
         blocks: modules that map ``SortedSets`` to (B, their out_features).
@@ -134,7 +135,7 @@ class PooledStatistics(nn.Module):
                 f"PooledStatistics expects elements (N, {width}), codes and then numbers{last}; "
                 f"got {tuple(sets.values.shape)}. Give as many columns as it was made for."
             )
-        found = SortedSets.of(sets, self.num_codes, context, inner=self.inner)
+        found = SortedSets.of(with_float64(sets), self.num_codes, with_float64(context), inner=self.inner)
         numbers = found.numbers + self.offsets
         numbers = numbers.masked_fill(numbers.abs() <= ROUNDING * self.offsets.abs(), 0.0)  # NaN stays
         return replace(found, numbers=numbers)
@@ -145,7 +146,7 @@ class PooledStatistics(nn.Module):
         for some in pieces(sets, self.out_features):
             part = self.sorted(sets[some], None if context is None else context[some])
             found.append(torch.cat([block(part) for block in self.blocks], dim=1).float())
-        return torch.cat(found)
+        return torch.cat(found).to(sets.device)
 
     def names(self, columns: ColumnNames) -> list[str]:
         """Returns the names of the features."""

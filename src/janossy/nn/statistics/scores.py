@@ -3,8 +3,10 @@
 import torch
 from torch import Tensor, nn
 
+from janossy.nn.statistics.on_cpu import OnCpu, with_float64
 from janossy.nn.statistics.pooled import PooledStatistics
 from janossy.sets import Ragged
+from janossy.sets.transfer import widest
 
 LINKS = ("identity", "log")
 
@@ -14,7 +16,7 @@ NUMBERS_AT_ONCE = 2**17
 """Numbers that are added up at once: products of more leave the cache."""
 
 
-class TreeEnsemble(nn.Module):
+class TreeEnsemble(OnCpu):
     """A sum of decision trees on vectors: the sum of the leaves' values and ``base``.
 
     A node is the number of an inner node, or ~i for leaf i. Inner nodes send x to the left child if
@@ -72,6 +74,7 @@ class TreeEnsemble(nn.Module):
 
     @torch.no_grad()
     def forward(self, x: Tensor) -> Tensor:
+        x = with_float64(x)
         found = self.base.repeat(len(x), 1)
         values = self.values.double()
         for begin in range(0, self.num_trees, TREES_AT_ONCE):
@@ -122,7 +125,7 @@ class TreeEnsemble(nn.Module):
             )
 
 
-class LinearScores(nn.Module):
+class LinearScores(OnCpu):
     """x ↦ W·x + b in float64, each row added up separately, so that the batch does not change it.
 
     Buffers: ``weight`` (out_features, in_features), ``bias`` (out_features,), float64.
@@ -141,9 +144,8 @@ class LinearScores(nn.Module):
 
     @torch.no_grad()
     def forward(self, x: Tensor) -> Tensor:
-        return torch.cat(
-            [self._scores(some.double()) for some in x.split(max(1, NUMBERS_AT_ONCE // max(1, self.in_features)))]
-        )
+        some = with_float64(x).split(max(1, NUMBERS_AT_ONCE // max(1, self.in_features)))
+        return torch.cat([self._scores(each.double()) for each in some])
 
     def _scores(self, x: Tensor) -> Tensor:
         return torch.stack([(x * weight).sum(1) for weight in self.weight], dim=1) + self.bias
@@ -175,4 +177,5 @@ class StatisticsNetwork(nn.Module):
         self, sets: Ragged, *, context: Tensor | None = None, generator: torch.Generator | None = None
     ) -> Tensor:
         outputs: Tensor = self.scores(self.statistics(sets, context))
-        return outputs.to(sets.dtype) if sets.dtype.is_floating_point else outputs
+        dtype = sets.dtype if sets.dtype.is_floating_point else outputs.dtype
+        return outputs.to(sets.device, widest(sets.device) if dtype == torch.float64 else dtype)
