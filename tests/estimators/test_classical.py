@@ -79,6 +79,27 @@ def test_forests_of_classes(num_classes):
     np.testing.assert_allclose(found.softmax(1).numpy(), expected, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.parametrize("settings", [{}, {"extra": True}])
+def test_forests_of_all_splits_share_the_temperature_of_the_least_loss(settings):
+    """Trees of few sets are sure of their class, and their mean is not: the temperature is below 1."""
+    sets, y = baskets(200)
+    strategy = {"strategy": "forest", "num_trees": 20, **settings}
+    model = SetClassifier(strategy, validation=3, random_state=0).fit(sets, (y > np.median(y)).astype(int))
+    forests = [network.scores for network in model.ensemble_.networks]
+    (temperature,) = {each.temperature for each in forests}
+
+    def loss(factor):
+        """That of the validation sets, with the prior of ``least_surprising``, by the outputs of the folds."""
+        total = np.log(temperature * factor) ** 2 / 2
+        for fold in model.folds_:
+            outputs = fold.outputs[0][:, 0].double() / factor
+            chosen = torch.from_numpy((y > np.median(y)).astype(int))[fold.sets]
+            total += torch.nn.functional.cross_entropy(outputs, chosen, reduction="sum").item()
+        return total
+
+    assert temperature < 0.9 and loss(1.0) < min(loss(0.9), loss(1.1))
+
+
 @pytest.mark.parametrize("num_classes", [2, 4])
 def test_boosting_of_classes(num_classes):
     x, y = features()

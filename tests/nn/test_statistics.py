@@ -242,14 +242,26 @@ def test_no_sets_and_no_elements():
     assert zero_if_empty(*example((0, 0))).abs().sum() == 0
 
 
+def trees(width, **options):
+    found = TreeEnsemble(width, out_features=2, num_trees=1, num_nodes=1, num_leaves=2, **options)
+    found.below.copy_(torch.tensor([[~0, ~1]]))
+    found.values.copy_(torch.tensor([[0.1, 0.9], [0.8, 0.2]]))
+    return found
+
+
+def test_a_temperature_divides_logarithms():
+    x = torch.tensor([[-1.0], [1.0]])
+    plain = trees(1, link="log")(x)
+    assert torch.equal(trees(1, link="log", temperature=0.25)(x), plain / 0.25)
+    assert torch.equal(trees(1, temperature=0.25)(x), trees(1)(x))
+
+
 @pytest.mark.parametrize("scores", ["linear", "trees"])
 def test_every_block_is_saved(scores):
     """The description goes through JSON, the buffers stay tensors."""
     width = statistics().out_features
-    trees = TreeEnsemble(width, out_features=2, num_trees=1, num_nodes=1, num_leaves=2)
-    trees.below.copy_(torch.tensor([[~0, ~1]]))
-    trees.values.copy_(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
-    network = StatisticsNetwork(statistics(), _scores(width) if scores == "linear" else trees)
+    of_trees = trees(width, link="log", temperature=0.3)
+    network = StatisticsNetwork(statistics(), _scores(width) if scores == "linear" else of_trees)
     again = rebuild(json.loads(json.dumps(describe(network))), weights(network))
     sets, context = example((3, 0, 5))
     assert torch.equal(again(sets, context=context), network(sets, context=context)) and not again.training
@@ -300,6 +312,8 @@ def test_names_tell_statistics_apart():
         (lambda: statistics()(example((1,))[0]), "a context"),
         (lambda: statistics(["values of sets"])(example((1,))[0]), "a context with a column 0; got None"),
         (lambda: TreeEnsemble(1, out_features=1, num_trees=0, num_nodes=0, num_leaves=0, link="exp"), "link among"),
+        (lambda: trees(1, temperature=0.0), "a finite temperature above 0; got 0.0"),
+        (lambda: trees(1, temperature=float("nan")), "a finite temperature above 0; got nan"),
     ],
 )  # fmt: skip
 def test_errors(build, message):

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.estimators.batches import Examples
+from janossy.estimators.calibration import least_surprising
 from janossy.estimators.classical.cached import MAX_NUMBERS, MAX_SETS, CachedRows, CachedStatistics, sample
 from janossy.estimators.classical.choosing import Sizes
 from janossy.estimators.classical.many_classes import without_many_classes
@@ -124,11 +125,11 @@ class ClassicalLearner(nn.Module):
 
         weights = [float(statistics.examples.weights[validation].sum()) for _, validation in splits]
         fits = Together(start, weights, deadline, interrupted)
+        scores = [path.module(min(fits.point, len(path.losses) - 1)) for path in fits.paths]
+        if self.strategy == "forest" and is_class:
+            _calibrate(scores, fits.paths, weights)
         seconds = (now() - began) / len(fits.paths)
-        return [
-            self._fitted(of_split, path, min(fits.point, len(path.losses) - 1), seconds, fits.ending)
-            for of_split, path in zip(of_splits, fits.paths, strict=False)
-        ]
+        return [self._fitted(*each, seconds, fits.ending) for each in zip(of_splits, scores, fits.paths, strict=False)]
 
     def _scheme(self) -> str:
         if self.settings.scheme is not None:
@@ -173,10 +174,9 @@ class ClassicalLearner(nn.Module):
         return data, statistics
 
     def _fitted(
-        self, statistics: PooledStatistics, path: Path, point: int, seconds: float, ending: Ending
+        self, statistics: PooledStatistics, scores: nn.Module, path: Path, seconds: float, ending: Ending
     ) -> FittedLearner:
-        scores, data = path.module(point), path.data
-        outputs = scores(data.valid_x)
+        data, outputs = path.data, scores(path.data.valid_x)
         losses = {"train_loss": data.train_loss(scores(torch.from_numpy(data.x))), "valid_loss": data.loss(outputs)}
         row = {"epoch": 1, **losses, "dur": seconds}
         if not np.isfinite([row["train_loss"], row["valid_loss"]]).all():
@@ -184,6 +184,26 @@ class ClassicalLearner(nn.Module):
         epoch = Epoch(1, 1, row["train_loss"], row["valid_loss"])
         network = StatisticsNetwork(deepcopy(statistics), scores).eval()
         return FittedLearner(network, Trained([row], epoch, ending, seconds), outputs.to(torch.float32))
+
+
+def _calibrate(forests: Sequence[nn.Module], paths: Sequence[Path], weights: Sequence[float]) -> None:
+    """Gives the forests of all splits the temperature at which their validation sets are the least surprising.
+
+    The mean of trees that are sure of different classes is sure of none, so that a forest which is often right has a
+    large loss.
+
+    Args:
+        weights: the weight of each split's validation sets.
+    """
+    outputs = [scores(path.data.valid_x) for scores, path in zip(forests, paths, strict=True)]
+
+    def losses(temperature: float) -> float:
+        each = zip(paths, outputs, weights, strict=False)
+        return sum(weight * path.data.loss(of_split / temperature) for path, of_split, weight in each)
+
+    temperature = least_surprising(losses)
+    for scores in forests:
+        scores.temperature = temperature  # type: ignore[assignment]
 
 
 def classical_settings(strategy: str, given: Mapping[str, Any]) -> ClassicalSettings:

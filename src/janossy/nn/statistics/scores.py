@@ -1,5 +1,7 @@
 """Functions of statistics: trees and linear scores, and the network of one of them. A row's bits are its own."""
 
+from math import inf
+
 import torch
 from torch import Tensor, nn
 
@@ -27,7 +29,8 @@ class TreeEnsemble(OnCpu):
         num_trees, num_nodes, num_leaves: the numbers of trees, inner nodes and leaves, over all trees.
         one_output: True if each tree adds one number to one output, ``outputs``; else each leaf has a value per output.
         link: "log" if the sums are probabilities, else "identity". With "log" the outputs are their logarithms, shrunk
-            by ``1 / (num_trees + 1)`` towards the uniform distribution.
+            by ``1 / (num_trees + 1)`` towards the uniform distribution, and divided by the temperature.
+        temperature: above 0; below 1 if the probabilities are too near to uniform. It has no effect without "log".
 
     Buffers: ``roots`` (T,), ``below`` (num_nodes, 2), ``feature`` and ``threshold`` (num_nodes,), ``values``
         (num_leaves, 1 or out_features), ``outputs`` (T,), ``base`` (out_features,).
@@ -53,13 +56,16 @@ class TreeEnsemble(OnCpu):
         num_leaves: int,
         one_output: bool = False,
         link: str = "identity",
+        temperature: float = 1.0,
     ) -> None:
         super().__init__()
         if link not in LINKS:
             raise ValueError(f"TreeEnsemble expects link among {', '.join(LINKS)}; got {link!r}.")
+        if not 0 < temperature < inf:
+            raise ValueError(f"TreeEnsemble expects a finite temperature above 0; got {temperature!r}.")
         self.in_features, self.out_features = in_features, out_features
         self.num_trees, self.num_nodes, self.num_leaves = num_trees, num_nodes, num_leaves
-        self.one_output, self.link = one_output, link
+        self.one_output, self.link, self.temperature = one_output, link, temperature
         shapes = {
             "roots": (torch.int32, num_trees),
             "below": (torch.int32, num_nodes, 2),
@@ -86,7 +92,7 @@ class TreeEnsemble(OnCpu):
                     found += values[leaf]
         if self.link == "log":
             part = 1 / (self.num_trees + 1)
-            found = ((1 - part) * found.clamp_min(0) + part / self.out_features).log()
+            found = ((1 - part) * found.clamp_min(0) + part / self.out_features).log() / self.temperature
         return found
 
     def _leaves(self, x: Tensor, roots: Tensor) -> Tensor:
