@@ -8,6 +8,7 @@ from pyarrow import parquet
 
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import Dialect
+from janossy.cli.workflow.grouping import group
 from janossy.cli.workflow.record import Recipe
 from janossy.cli.workflow.sets_to_fit import sets_to_fit
 from janossy.cli.workflow.sets_to_predict import sets_to_predict
@@ -64,7 +65,12 @@ def test_ids_that_floats_do_not_hold_are_told():
     assert said in " ".join(read.notes)
     found = sets_to_predict([Path("t.parquet")], TableEncoder().fit(read.sets), read.recipe)
     assert said in " ".join(found.notes)
+    remarks: list[str] = []
+    group(["t.parquet"], ["id"], [], Path("sets.parquet"), tell=remarks.append)
+    assert any(said in each for each in remarks)
     parquet.write_table(pa.table({"id": [1.5, 2.0, 2.0**53], "x": [1.0, 2.0, 3.0]}), "u.parquet")
+    group(["u.parquet"], ["id"], [], Path("others.parquet"), tell=remarks.append)
+    assert len(remarks) == 1
     assert not any("--set-id" in note for note in sets_to_fit([Path("u.parquet")], Recipe(("id",))).notes)
 
 

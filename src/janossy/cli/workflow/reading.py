@@ -157,7 +157,8 @@ def read_tables(
         table = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException:
         raise _differing(files, tables) from None
-    notes += [note for name, role in roles.items() if role == "id" and (note := _rounded(table, name))]
+    ids = [name for name, role in roles.items() if role == "id" and name in first]
+    notes += [note for name in ids if (note := rounded(table[name], name))]
     ends = np.cumsum([len(table) for table in tables])
     return TableRows(table, tuple(files), ends, taken, tuple(notes))
 
@@ -329,11 +330,11 @@ def _are_mixed(tables: Sequence[pa.Table], name: str, are_lines: Sequence[bool])
     return len(set(map(is_text, kinds))) > 1
 
 
-def _rounded(table: pa.Table, name: str) -> str:
+def rounded(ids: pa.Array | pa.ChunkedArray, name: str) -> str:
     """Returns a note on ids that are floats beyond the whole numbers that floats hold, or ""."""
-    if name not in table.column_names or not pa.types.is_floating(table[name].type):
+    if not pa.types.is_floating(ids.type):
         return ""
-    largest = pc.max(pc.abs(table[name].cast(pa.float64()))).as_py()
+    largest = pc.max(pc.abs(ids.cast(pa.float64()))).as_py()
     if largest is None or largest <= FLOAT_WHOLE:
         return ""
     return (
