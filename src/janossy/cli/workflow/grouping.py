@@ -9,11 +9,12 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet
+from pyarrow import dataset, parquet
 
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect, interruptible
 from janossy.cli.workflow.files_to_group import InMemory, open_any
+from janossy.cli.workflow.null_values import without_words
 from janossy.cli.workflow.reading import rounded
 from janossy.cli.workflow.side_by_side import hint, listed, listed_schema, numbered
 from janossy.cli.workflow.sorted_types import converted, fields_of_one_name, sorted_as
@@ -69,10 +70,11 @@ def group(
         set_id = [each for name in set_id for each in parts_of(name, files.schema.names)]
         if twice := set(set_id) & set(set_columns):
             raise BadArgument(f"--set-id and --set-columns both name {min(twice)!r}. Leave one out.")
+        words = dialect.spelling.null_values
         files = _checked(files, (*set_id, *set_columns), tell)
         if wide:
-            return _list(files, wide, (*set_id, *set_columns), out)
-        return _group(files, set_id, set_columns, out, memory, tell)
+            return _list(files, wide, (*set_id, *set_columns), out, words)
+        return _group(files, set_id, set_columns, out, memory, tell, words)
 
 
 def _checked(files: Files, named: Sequence[str], tell: Callable[[str], None]) -> Files:
@@ -93,6 +95,7 @@ def _group(
     out: Path,
     memory: str | None,
     tell: Callable[[str], None],
+    words: Sequence[str],
 ) -> int:
     try:
         check_types(files.schema, set_id)
@@ -106,7 +109,7 @@ def _group(
                 f"--set-id {field.name} expects numbers of at most 38 digits; got Arrow's {field.type}. Convert it to "
                 "text."
             )
-    rows = _Rows(files, set_id)
+    rows = _Rows(files, set_id, words)
     out.parent.mkdir(parents=True, exist_ok=True)
     with beside(out) as part, beside(out) as spilled, interruptible(), duckdb.connect() as connection:
         try:
@@ -128,7 +131,7 @@ def _group(
     return num_sets
 
 
-def _list(files: Files, wide: Sequence[str], named: Sequence[str], out: Path) -> int:
+def _list(files: Files, wide: Sequence[str], named: Sequence[str], out: Path, words: Sequence[str]) -> int:
     """Writes the rows with lists in the place of columns side by side."""
     columns = numbered(files.schema.names, wide, files.names[0])
     schema = listed_schema(files.schema, columns, named, files.names[0])
@@ -136,7 +139,7 @@ def _list(files: Files, wide: Sequence[str], named: Sequence[str], out: Path) ->
     out.parent.mkdir(parents=True, exist_ok=True)
     with beside(out) as part:
         with parquet.ParquetWriter(part, schema) as writer:
-            for batch in (batch for fragment in files.fragments for batch in _read(files, fragment)):
+            for batch in (batch for fragment in files.fragments for batch in _read(files, fragment, words)):
                 writer.write_table(listed(batch, columns, schema), max(1, GROUP // max(map(len, columns.values()))))
                 num_sets += len(batch)
         if not num_sets:
@@ -145,14 +148,16 @@ def _list(files: Files, wide: Sequence[str], named: Sequence[str], out: Path) ->
     return num_sets
 
 
-def _read(files: Files, fragment: Any) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of a file.
+def _read(files: Files, fragment: Any, words: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of a file, without ``words`` that stand for a missing value.
 
     Raises: BadArgument for a damaged file, whose offsets or text would end the process.
     """
     try:
         for batch in fragment.to_batches(files.schema, batch_size=BATCH, batch_readahead=2):
             batch.validate(full=True)
+            if words and isinstance(fragment, dataset.Fragment):  # others know the words themselves
+                batch = pa.RecordBatch.from_arrays([without_words(x, words) for x in batch.columns], batch.schema.names)
             yield batch
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0][:150]
@@ -162,8 +167,8 @@ def _read(files: Files, fragment: Any) -> Iterator[pa.RecordBatch]:
 class _Rows:
     """The rows of the files, end to end, with their numbers."""
 
-    def __init__(self, files: Files, set_id: Sequence[str]) -> None:
-        self.files, self.set_id = files, set_id
+    def __init__(self, files: Files, set_id: Sequence[str], words: Sequence[str]) -> None:
+        self.files, self.set_id, self.words = files, set_id, words
         self.row = ROW
         while self.row in files.schema.names:
             self.row += "_"
@@ -214,7 +219,7 @@ class _Rows:
 
     def _read(self, fragment: Any) -> Iterator[pa.RecordBatch]:
         try:
-            yield from _read(self.files, fragment)
+            yield from _read(self.files, fragment, self.words)
         except BadArgument as error:
             self.wrong = error
             raise

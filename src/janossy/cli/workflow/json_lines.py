@@ -45,6 +45,10 @@ def json_lines(file: Path, dialect: Dialect, of_model: Collection[str] = ()) -> 
                 values.append(row.get(name))
     if not columns:
         raise BadArgument(f"{file} is empty.")
+    if words := set(dialect.spelling.null_values):  # before values of several kinds are refused
+        columns = {
+            name: [None if isinstance(x, str) and x in words else x for x in values] for name, values in columns.items()
+        }
     return pa.table({name: _column(file, name, values, name in of_model) for name, values in columns.items()})
 
 
