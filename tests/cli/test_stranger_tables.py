@@ -150,6 +150,18 @@ def test_null_values_in_files_with_types(name):
     assert found == expected
 
 
+def test_a_list_of_objects_in_json_lines_is_told():
+    Path("t.jsonl").write_text('[\n{"x": 1},\n{"x": 2}\n]\n', encoding="utf-8")
+    with pytest.raises(BadArgument, match=r"t.jsonl, line 1: expected one object per line; got a list over several"):
+        read_tables([Path("t.jsonl")])
+
+
+def test_null_values_in_vectors():
+    values = pa.array([[1, -999], None, [-999, 2]], pa.list_(pa.int64(), 2)).slice(1)
+    found = without_words(values, ["-999"])
+    assert found.to_pylist() == [None, [None, 2]] and found.type == values.type
+
+
 @pytest.mark.parametrize("kind", [pa.list_, pa.large_list])
 def test_null_values_in_lists(kind):
     inner = pa.struct([("x", pa.int64()), ("w", pa.string())])

@@ -5,16 +5,16 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from janossy.tables.arrow import is_text, with_items, without_halves
+from janossy.tables.arrow import is_text, list_type, with_items, without_halves
 
 
 def without_words(values: pa.Array, words: Sequence[str]) -> pa.Array:
     """Returns the values, and null for those that are one of these words, or the number that it spells."""
     kind = values.type
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         lists = with_items(values, without_words(values.values, words))
         item = kind.value_field.with_type(lists.type.value_type).with_nullable(True)  # which keeps its name
-        return lists.cast(pa.list_(item) if pa.types.is_list(kind) else pa.large_list(item))
+        return lists.cast(list_type(kind, item))
     if pa.types.is_struct(kind):
         parts = [without_words(values.field(j), words) for j in range(kind.num_fields)]
         return pa.StructArray.from_arrays(parts, [field.name for field in kind], mask=values.is_null())
