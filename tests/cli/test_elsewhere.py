@@ -12,7 +12,7 @@ import typer
 from janossy.cli.app import app
 from janossy.estimators import SetClassifier, save
 
-COMMAND = [sys.executable, "-c", "from janossy.cli import main; main()"]
+COMMAND = [sys.executable, "-m", "janossy"]
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "PYTHONCOERCECLOCALE": "0"}
 
 

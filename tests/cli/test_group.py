@@ -212,6 +212,11 @@ def test_structs_keep_the_names_of_their_fields(janossy):
     given = inner.to_pylist()
     assert found["s"] == [[None], [given[0], given[2]]] and given[0] == {"": {"": 1, "b": "a", "B": 4}}
     assert found["in"] == [[[]], [given[:2], given[2:]]]
+    vectors = pa.FixedSizeListArray.from_arrays(pa.StructArray.from_arrays([range(6)], [""]), 2)
+    write("c.parquet", pa.table({"id": [2, 1, 2], "v": vectors}))
+    assert janossy("group", "c.parquet", "--set-id", "id", "--out", "third.parquet")[0] == 0
+    found = parquet.read_table("third.parquet")["v"].to_pylist()
+    assert found == [[vectors[1].as_py()], [vectors[0].as_py(), vectors[2].as_py()]] and "" in found[0][0][0]
     twice = pa.StructArray.from_arrays([[1, 2], [3, 4]], ["b", "b"])
     write("b.parquet", pa.table({"id": [1, 1], "s": twice}))
     code, _, err = janossy("group", "b.parquet", "--set-id", "id", "--out", "other.parquet")

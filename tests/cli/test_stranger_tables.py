@@ -1,5 +1,7 @@
 """Tables as strangers write them, whose values would be misread without a word."""
 
+import json
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,11 +10,16 @@ from pyarrow import parquet
 
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import Dialect
+from janossy.cli.workflow.describing import describe
+from janossy.cli.workflow.grouping import group
+from janossy.cli.workflow.null_values import without_words
+from janossy.cli.workflow.reading import read_tables
 from janossy.cli.workflow.record import Recipe
 from janossy.cli.workflow.sets_to_fit import sets_to_fit
 from janossy.cli.workflow.sets_to_predict import sets_to_predict
 from janossy.cli.workflow.text_types import Spelling
 from janossy.tables import TableEncoder
+from tests.cli.commands import WRITERS
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +71,12 @@ def test_ids_that_floats_do_not_hold_are_told():
     assert said in " ".join(read.notes)
     found = sets_to_predict([Path("t.parquet")], TableEncoder().fit(read.sets), read.recipe)
     assert said in " ".join(found.notes)
+    remarks: list[str] = []
+    group(["t.parquet"], ["id"], [], Path("sets.parquet"), tell=remarks.append)
+    assert any(said in each for each in remarks)
     parquet.write_table(pa.table({"id": [1.5, 2.0, 2.0**53], "x": [1.0, 2.0, 3.0]}), "u.parquet")
+    group(["u.parquet"], ["id"], [], Path("others.parquet"), tell=remarks.append)
+    assert len(remarks) == 1
     assert not any("--set-id" in note for note in sets_to_fit([Path("u.parquet")], Recipe(("id",))).notes)
 
 
@@ -72,3 +84,97 @@ def test_a_missing_list_is_named_by_its_row_of_the_file():
     Path("t.jsonl").write_text('{"x": [1]}\n{"x": null}\n{}\n', encoding="utf-8")
     with pytest.raises(BadArgument, match=r"t.jsonl, row 2: column 'x' expects a list; got none. Write \[\] for a set"):
         sets_to_fit([Path("t.jsonl")], Recipe())
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+@pytest.mark.parametrize(
+    ("known", "values", "row", "wrong"),
+    [
+        ("true false true", "true NA 2 false", 3, "2"),
+        ("true false true", "TRUE false yes no", 3, "yes"),
+        ("2024-01-01 2024-01-02", "2024-01-03 ? soon 2024-01-04", 3, "soon"),
+        ("1/31/2024 1/30/2024", "1/31/2024 2024 1/30/2024", 2, "2024"),
+    ],
+)
+def test_the_value_that_is_wrong_is_named(ending, known, values, row, wrong):
+    Path("t.csv").write_text("id,x\n" + "".join(f"1,{x}\n" for x in known.split()), encoding="utf-8")
+    read = sets_to_fit([Path("t.csv")], Recipe(("id",)))
+    lines = {
+        "csv": "id,x\n" + "".join(f"1,{x}\n" for x in values.split()),
+        "jsonl": "".join(f'{{"id": 1, "x": "{x}"}}\n' for x in values.split()),
+    }
+    Path(f"new.{ending}").write_text(lines[ending], encoding="utf-8")
+    with pytest.raises(BadArgument, match=rf"new.{ending}, row {row}: column 'x' expects .*; got {wrong}\. Convert"):
+        sets_to_predict([Path(f"new.{ending}")], TableEncoder().fit(read.sets), read.recipe, kinds_in_fit=read.kinds)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ("20240131 20240229 19991231 ", True),
+        ("20240131 20240229", False),
+        ("20240131 20230229 19991231", False),
+        ("20240131 20241301 19991231", False),
+        ("20240131 20240200 19991231", False),
+        ("18991231 20240229 19991231", False),
+        ("20240131.5 20240229 19991231", False),
+    ],
+)
+def test_dates_as_whole_numbers_are_told(values, told):
+    Path("t.csv").write_text("id,x\n" + "".join(f"{i},{x}\n" for i, x in enumerate(values.split())), encoding="utf-8")
+    (column,) = describe(sets_to_fit([Path("t.csv")], Recipe(("id",))).sets)
+    assert ("dates as whole numbers" in column.hint) == told
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.jsonl", "t.feather"])
+def test_null_values_in_files_with_types(name):
+    """Numbers and words, in columns of several types, also within lists and structs."""
+    columns = {"id": [1, 2, 3], "x": [1, -999, 3], "z": [0.5, 1.5, -999.0], "w": ["a", "none", "-999"]}
+    table = pa.table(columns)
+    if name == "t.jsonl":
+        rows = [json.dumps(row) + "\n" for row in table.to_pylist()]
+        Path(name).write_text("".join(rows).replace("0.5", '"none"'), encoding="utf-8")
+    else:
+        columns |= {"d": table["w"].combine_chunks().dictionary_encode(), "f": pa.array([1, -999, 2], pa.float16())}
+        columns |= {
+            "n": pa.array([Decimal(1), Decimal(-999), None], pa.decimal128(9, 2)),
+            "u": pa.array([1, 2, 3], pa.uint8()),
+        }
+        WRITERS[Path(name).suffix](pa.table(columns), name)
+    found = read_tables([Path(name)], None, Dialect(Spelling(null_values=("-999", "none")))).table.to_pydict()
+    expected = {"id": [1, 2, 3], "x": [1, None, 3], "z": [0.5, 1.5, None], "w": ["a", None, None]}
+    if name == "t.jsonl":
+        expected["z"][0] = None
+    else:
+        expected |= {"d": ["a", None, None], "f": [1, None, 2], "n": [Decimal(1), None, None], "u": [1, 2, 3]}
+    assert found == expected
+
+
+def test_a_list_of_objects_in_json_lines_is_told():
+    Path("t.jsonl").write_text('[\n{"x": 1},\n{"x": 2}\n]\n', encoding="utf-8")
+    with pytest.raises(BadArgument, match=r"t.jsonl, line 1: expected one object per line; got a list over several"):
+        read_tables([Path("t.jsonl")])
+
+
+def test_null_values_in_vectors():
+    values = pa.array([[1, -999], None, [-999, 2]], pa.list_(pa.int64(), 2)).slice(1)
+    found = without_words(values, ["-999"])
+    assert found.to_pylist() == [None, [None, 2]] and found.type == values.type
+
+
+@pytest.mark.parametrize("kind", [pa.list_, pa.large_list])
+def test_null_values_in_lists(kind):
+    inner = pa.struct([("x", pa.int64()), ("w", pa.string())])
+    rows = [[{"x": 1, "w": "-999"}], [], [{"x": -999, "w": "a"}, {"x": -99, "w": "a"}, None], None]
+    values = without_words(pa.array(rows, kind(inner)).slice(1), ["-999"])
+    assert values.to_pylist() == [[], [{"x": None, "w": "a"}, {"x": -99, "w": "a"}, None], None]
+    assert values.type == kind(inner) or str(values.type).replace("element", "item") == str(kind(inner))
+
+
+def test_group_takes_null_values_in_files_with_types():
+    parquet.write_table(pa.table({"id": [1, 1, 2], "x1": [1, -999, 3], "x2": [4, 5, -999]}), "t.parquet")
+    dialect = Dialect(Spelling(null_values=("-999",)))
+    group(["t.parquet"], ["id"], [], Path("sets.parquet"), dialect=dialect)
+    assert parquet.read_table("sets.parquet")["x1"].to_pylist() == [[1, None], [3]]
+    group(["t.parquet"], [], [], Path("wide.parquet"), dialect=dialect, wide=["x"])
+    assert parquet.read_table("wide.parquet")["x"].to_pylist() == [[1, 4], [5], [3]]

@@ -705,7 +705,7 @@ def test_marks_in_a_path_are_no_wildcards(name):
 
 
 @pytest.mark.parametrize("name", ["t.jsonl", "t.ndjson.gz"])
-@pytest.mark.parametrize("option", ["--null-values", "--list-separator", "--delimiter"])
+@pytest.mark.parametrize("option", ["--list-separator", "--delimiter"])
 def test_options_of_text_are_refused_for_json_lines(janossy, option, name):
     text_file(name, '{"id": 1, "x": 2, "y": 0}', '{"id": 2, "x": -999, "y": 1}')
     code, _, stderr = janossy("fit", name, "--set-id", "id", "--target", "y", "--out", "m", option, ";")

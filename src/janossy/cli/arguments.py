@@ -66,8 +66,8 @@ NullValues = Annotated[
     list[str],
     typer.Option(
         metavar="WORD",
-        help="A word for a missing value in CSV files. Put commas between several, or repeat the option. Empty "
-        "cells are always missing.",
+        help="A word or number for a missing value, such as -999. Put commas between several, or repeat the "
+        "option. Empty cells are always missing.",
         show_default=False,
     ),
 ]
@@ -139,6 +139,8 @@ def dialect(
     for option in (option for option, value in given.items() if value):
         if parquet_by:
             raise BadArgument(f"{option} has no effect with {parquet_by}, which reads Parquet files. Leave it out.")
+        if option == "--null-values":
+            continue
         typed = TYPED if option == "--encoding" else (*TYPED, *LINES, *(a + b for a in LINES for b in COMPRESSED))
         if all(str(file).lower().endswith(typed) for file in files):
             raise BadArgument(

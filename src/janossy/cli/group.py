@@ -26,26 +26,36 @@ def group(
         list[str],
         typer.Argument(
             metavar="TABLE",
-            help="Files with one row per element: Parquet, Arrow, CSV, Excel or JSON lines. Folders of such files, "
-            "patterns such as 'part-*.parquet', or addresses such as s3://bucket/folder.",
+            help="Files with one row per element, or per set with --wide: Parquet, Arrow, CSV, Excel or JSON lines. "
+            "Folders of such files, patterns such as 'part-*.parquet', or addresses such as s3://bucket/folder.",
             show_default=False,
         ),
     ],
+    out: Annotated[Path, typer.Option(metavar="SETS.parquet", help="The file to write. It must not exist yet.")],
     set_id: Annotated[
         list[str],
         typer.Option(
             metavar="COL",
             help="The column that says which set a row belongs to. A plus joins columns that say so together, as in "
-            "run+event.",
+            "run+event. Not needed with --wide.",
+            show_default=False,
         ),
-    ],
-    out: Annotated[Path, typer.Option(metavar="SETS.parquet", help="The file to write. It must not exist yet.")],
+    ] = [],  # noqa: B006
     set_columns: Annotated[
         list[str],
         typer.Option(
             metavar="COL",
             help="Columns with one value per set, such as the target. They do not become lists. Put commas between "
             "several, or repeat the option.",
+        ),
+    ] = [],  # noqa: B006
+    wide: Annotated[
+        list[str],
+        typer.Option(
+            metavar="NAME",
+            help="If a row is a whole set, with its elements side by side: the name of their columns without numbers, "
+            "such as rank for rank1, rank2, rank3. Put commas between several, or repeat the option.",
+            show_default=False,
         ),
     ] = [],  # noqa: B006
     memory: Annotated[
@@ -64,16 +74,20 @@ def group(
     encoding: Encoding = None,
     sheet: Sheet = None,
 ) -> None:
-    """Turn tables with one row per element into one row per set.
+    """Turn tables with one row per element, or with elements side by side, into one row per set with lists.
 
     All columns become columns of lists, except those of --set-id and --set-columns. Sets are sorted by id. Elements of
     a set keep the order of the tables. The tables may exceed the memory. Two commands read the file piece by piece:
-    fit --stream, and predict with a folder as --out.
+    fit --stream, and predict with a folder as --out. With --wide, rows and their other columns stay as they are.
     """
     if out.suffix != ".parquet":
         raise BadArgument(f"--out expects a file in .parquet; got {out}.")
     check_new(out)
-    of_sets, ids = names(set_columns), levels(set_id)
+    of_sets, ids, side_by_side = names(set_columns), levels(set_id), names(wide)
+    if not ids and not side_by_side:
+        raise BadArgument(
+            "group expects --set-id COL if rows are elements, or --wide NAME if they are sets; got neither. Add one."
+        )
     if len(ids) > 1:
         raise BadArgument(
             f"--set-id expects one id, as sets of sets are not grouped; got {', '.join(ids)}. If their values together "
@@ -83,5 +97,5 @@ def group(
         from janossy.cli.workflow.grouping import group
 
     how = dialect(decimal, thousands, delimiter, null_values, encoding, "", sheet, tables)
-    num_sets = group(tables, ids, of_sets, out, memory, how, print)
+    num_sets = group(tables, ids, of_sets, out, memory, how, print, side_by_side)
     print(f"wrote {out}: {num_sets:,} sets")

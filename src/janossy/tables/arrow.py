@@ -22,17 +22,21 @@ def without_halves(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedA
 
 
 def list_type(kind: pa.DataType, item: pa.DataType) -> pa.DataType:
-    """Returns the type of lists, or of large lists, as ``kind`` is one, with items of another type."""
-    build = pa.list_ if pa.types.is_list(kind) else pa.large_list
-    return kind if item == kind.value_type else build(item)
+    """Returns the type of lists, large lists or lists of one size, as ``kind`` is one, with items of another type."""
+    if item == kind.value_type:
+        return kind
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(item, kind.list_size)
+    return (pa.list_ if pa.types.is_list(kind) else pa.large_list)(item)
 
 
 def with_items(lists: pa.Array, items: pa.Array) -> pa.Array:
-    """Returns lists, or large lists, with other items in the place of ``lists.values``.
+    """Returns lists of any of the kinds of ``list_type``, with other items in the place of ``lists.values``.
 
     Arrow's own function refuses slices with nulls.
     """
-    buffers, kind = lists.buffers()[:2], list_type(lists.type, items.type)
+    kind = list_type(lists.type, items.type)
+    buffers = lists.buffers()[: 1 if pa.types.is_fixed_size_list(kind) else 2]
     return pa.Array.from_buffers(kind, len(lists), buffers, lists.null_count, lists.offset, [items])
 
 

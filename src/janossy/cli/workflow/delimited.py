@@ -19,6 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from janossy.cli.errors import BadArgument
+from janossy.cli.workflow.csv_header import preamble, separator
+from janossy.cli.workflow.side_by_side import numbered
 from janossy.cli.workflow.text_casts import cast, type_of
 from janossy.cli.workflow.text_types import Facts, Role, Spelling, Taken, taken_as_type
 from janossy.tables.paths import COMPRESSED
@@ -28,14 +30,8 @@ try:
 except ImportError as error:
     raise ImportError("CSV files need duckdb: pip install 'janossy[cli]'", name="duckdb") from error
 
-SEPARATORS = ",;\t|"
-"""Candidates for the delimiter, if no option names it."""
-
 HEAD = 2**20
 """The bytes from which the delimiter and the header are found."""
-
-LINES = 50
-"""The number of rows whose cells are counted to find the delimiter."""
 
 LONGEST = 2**21
 """The longest line in bytes that DuckDB reads by default."""
@@ -159,13 +155,13 @@ class CsvFile:
         with self.path.open("rb") as opened:
             content = opened.read(HEAD)
         text = self._decoded(content)
-        self.skip, header = _preamble(text)
+        self.skip, header = preamble(text)
         lines = text.splitlines(keepends=True)[self.skip :]
         if len(content) == HEAD and len(lines) > 1:
             lines = lines[:-1]
         if not "".join(lines).strip():
             raise BadArgument(f"{file} is empty.")
-        self.delimiter = dialect.delimiter or header or _separator(lines)
+        self.delimiter = dialect.delimiter or header or separator(lines)
         names = next(cells for cells in standard.reader(lines, delimiter=self.delimiter) if cells)
         if names[0].startswith("#"):
             names[0] = names[0][1:]
@@ -334,66 +330,32 @@ class CsvFragment:
 
 
 def open_csv(
-    files: Sequence[Path], dialect: Dialect, roles: Mapping[str, Role], kept: ExitStack
+    files: Sequence[Path], dialect: Dialect, roles: Mapping[str, Role], kept: ExitStack, wide: Sequence[str] = ()
 ) -> tuple[list[CsvFragment], dict[str, Taken]]:
     """Returns CSV files with one schema after a pass over all of them, and the type of each column.
 
-    Lists stay text. ``kept`` closes the files.
+    Columns side by side, by the names in ``wide``, have one type. Lists stay text. ``kept`` closes the files.
     Raises: BadArgument, naming the file.
     """
     opened = [kept.enter_context(CsvFile(file, dialect)) for file in files]
     facts: dict[str, Facts] = {}
+    side_by_side = numbered(opened[0].names, wide, opened[0].file)
+    together = {name: stem for stem, columns in side_by_side.items() for name in columns.values()}
     for csv in opened:
         if twice := [name for name in csv.names if name and csv.names.count(name) > 1]:
             raise BadArgument(f"{csv.file}: two columns are called {twice[0]!r}. Rename one.")
         used: set[int] = set()
         for batch in csv.batches():
             for j, (name, column) in enumerate(zip(csv.names, batch.columns, strict=True)):
-                facts.setdefault(name, Facts()).add(column, dialect.spelling)
+                facts.setdefault(together.get(name, name), Facts()).add(column, dialect.spelling)
                 used |= {j} if column.null_count < len(column) else set()
         csv.check_names(used)
     names = [name for csv in opened for name in csv.names if name]
-    taken = {name: taken_as_type(facts.get(name, Facts()), roles.get(name, "target")) for name in names}
+    taken = {
+        name: taken_as_type(facts.get(together.get(name, name), Facts()), roles.get(name, "target")) for name in names
+    }
     kinds = {name: each.kind for name, each in taken.items()}
     return [CsvFragment(csv, kinds) for csv in opened], taken
-
-
-def _preamble(text: str) -> tuple[int, str | None]:
-    """Counts the lines before the header (empty lines, comments, ``sep=;``), and returns the separator of ``sep=``."""
-    separator = None
-    lines = text.splitlines()
-    for number, line in enumerate(lines):
-        bare = line.strip()
-        if bare.lower().startswith("sep=") and len(bare) == 5:
-            separator = bare[4]
-        elif bare.startswith("#") and not _is_header(lines[number:]):
-            continue
-        elif bare:
-            return number, separator
-    return len(lines), separator
-
-
-def _is_header(lines: list[str]) -> bool:
-    """Returns True if a line that begins with # names the columns of the next line, as #chrom does."""
-    if len(lines) < 2 or lines[0].startswith("# ") or lines[1].startswith("#"):
-        return False
-    mark = _separator(lines[:2])
-    return mark in lines[0] and lines[0].count(mark) == lines[1].count(mark)
-
-
-def _separator(lines: list[str]) -> str:
-    """Returns the delimiter that gives the first rows equally many cells, and the most of them."""
-    best, separator = 1, ""
-    for mark in SEPARATORS:
-        try:
-            rows = [cells for cells in standard.reader(lines[:LINES], delimiter=mark) if cells]
-        except standard.Error:
-            continue
-        widths = {len(cells) for cells in rows[: max(2, len(rows) - 1)]}
-        if len(widths) == 1 and (width := widths.pop()) > best:
-            best, separator = width, mark
-    header = next(line for line in lines if line.strip())
-    return separator or max(SEPARATORS, key=header.count)
 
 
 def _quoted(text: str) -> str:

@@ -17,6 +17,9 @@ MAX_NAME = 40
 FEW = 20
 """The most different whole numbers that may be codes or classes."""
 
+FEWEST_DAYS = 3
+"""The fewest different whole numbers that are told of as dates."""
+
 
 @dataclass(frozen=True)
 class Described:
@@ -39,7 +42,9 @@ def describe(sets: SetTable, reasons: Mapping[str, str] | None = None) -> Iterat
     for owner, columns in (("element", sets.elements), ("set", sets.context)):
         for name, column in columns.items():
             hint = ""
-            if owner == "element" and _is_constant(column, sets):
+            if column.kind == "numeric" and _are_days(column):
+                hint = "dates as whole numbers, taken as amounts: write 20240131 as 2024-01-31"
+            elif owner == "element" and _is_constant(column, sets):
                 hint = f"one value in each set: --set-columns {name}?"
             elif column.kind == "numeric" and (different := _num_codes(column)) is not None:
                 hint = f"{different} different whole numbers, tried as amounts and as codes: --categorical {name}?"
@@ -115,6 +120,19 @@ def _num_codes(column: Column) -> int | None:
         return None
     different = len(np.unique(values))
     return different if 2 < different <= FEW else None
+
+
+def _are_days(column: Column) -> bool:
+    """Returns True for several different whole numbers that are all days of 1900 to 2100, such as 20240131."""
+    values = column.values[~column.missing()]
+    if len(values) == 0 or values.min() < 19000101 or values.max() > 21001231 or (values != np.round(values)).any():
+        return False
+    days = np.unique(values).astype(np.int64)
+    months, in_month = days // 100 % 100, days % 100
+    if len(days) < FEWEST_DAYS or not ((months >= 1) & (months <= 12) & (in_month >= 1)).all():
+        return False
+    begins = (days // 10000 - 1970).astype("datetime64[Y]").astype("datetime64[M]") + (months - 1)
+    return bool((in_month <= ((begins + 1).astype("datetime64[D]") - begins.astype("datetime64[D]")).astype(int)).all())
 
 
 def _is_constant(column: Column, sets: SetTable) -> bool:

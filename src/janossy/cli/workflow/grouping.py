@@ -2,39 +2,33 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet
+from pyarrow import dataset, parquet
 
 from janossy.cli.errors import BadArgument
-from janossy.cli.workflow.delimited import ANY, Dialect, interruptible, open_csv
-from janossy.cli.workflow.excel import ENDINGS as WORKBOOKS
-from janossy.cli.workflow.local_copies import local_copy
-from janossy.cli.workflow.reading import IPC, LINES, check_sheet, read_tables
+from janossy.cli.workflow.delimited import ANY, Dialect, interruptible
+from janossy.cli.workflow.files_to_group import InMemory, open_any
+from janossy.cli.workflow.null_values import without_words
+from janossy.cli.workflow.reading import rounded
+from janossy.cli.workflow.side_by_side import hint, listed, listed_schema, numbered
 from janossy.cli.workflow.sorted_types import converted, fields_of_one_name, sorted_as
-from janossy.cli.workflow.text_types import Role
 from janossy.cli.workflow.wording import in_options
 from janossy.files.atomic import beside
 from janossy.tables.arrow import without_halves
-from janossy.tables.files import Files, check_alike, open_files
-from janossy.tables.ids import all_names, parts_of
-from janossy.tables.paths import COMPRESSED, FORMATS, ending_of, found_files, is_address, stored_files
+from janossy.tables.files import Files
+from janossy.tables.ids import parts_of
 from janossy.tables.sorted_ids import begins, check_types
 
 try:
     import duckdb
 except ImportError as error:
     raise ImportError("janossy group needs duckdb: pip install 'janossy[cli]'", name="duckdb") from error
-
-READ = FORMATS | dict.fromkeys(IPC, "ipc")
-CSV = {inner + ending: "csv" for inner in (".csv", ".tsv") for ending in ("", *COMPRESSED)}
-WHOLE = dict.fromkeys((*WORKBOOKS, *(inner + ending for inner in LINES for ending in ("", *COMPRESSED))), "whole")
-"""The formats by the endings of names: of files that are read piece by piece, and of files that are read whole."""
 
 ROW = "janossy_row"
 """The column of row numbers, which keeps the order of the rows of a set. Underscores follow if files have this name."""
@@ -52,8 +46,12 @@ def group(
     memory: str | None = None,
     dialect: Dialect = ANY,
     tell: Callable[[str], None] = lambda text: None,
+    wide: Sequence[str] = (),
 ) -> int:
     """Writes one row per set in the order of ids: the ids, ``set_columns``, and lists of all other columns.
+
+    With ``wide``, a row is a set already. The columns that these names and numbers give, such as rank1 and rank2,
+    become lists. Nothing is sorted.
 
     DuckDB sorts the rows by id, then by their order in the files. What exceeds ``memory``, such as "4GB" (by default
     four fifths of the machine's), spills to disk beside ``out``. DuckDB's own function that makes lists would not spill
@@ -66,77 +64,28 @@ def group(
     """
     with ExitStack() as kept:
         try:
-            files = _open(paths, set_id, dialect, kept, tell)
+            files = open_any(paths, set_id, dialect, kept, tell, wide)
         except (ValueError, FileNotFoundError) as error:
             raise BadArgument(in_options(error)) from error
         set_id = [each for name in set_id for each in parts_of(name, files.schema.names)]
         if twice := set(set_id) & set(set_columns):
             raise BadArgument(f"--set-id and --set-columns both name {min(twice)!r}. Leave one out.")
-        return _group(files, set_id, set_columns, out, memory, tell)
+        words = dialect.spelling.null_values
+        files = _checked(files, (*set_id, *set_columns), tell)
+        if wide:
+            return _list(files, wide, (*set_id, *set_columns), out, words)
+        return _group(files, set_id, set_columns, out, memory, tell, words)
 
 
-@dataclass(frozen=True, eq=False)
-class _InMemory:
-    """A file whose rows are in memory. They are read batch by batch, as ``pyarrow.dataset`` reads other files."""
-
-    path: str
-    table: pa.Table
-
-    @property
-    def physical_schema(self) -> pa.Schema:
-        return self.table.schema
-
-    def to_batches(self, schema: pa.Schema, batch_size: int, **_: Any) -> list[pa.RecordBatch]:
-        """Returns the rows, with the columns of a schema, in its order."""
-        return cast("list[pa.RecordBatch]", self.table.select(schema.names).cast(schema).to_batches(batch_size))
-
-
-def _open(
-    paths: Sequence[str], set_id: Sequence[str], dialect: Dialect, kept: ExitStack, tell: Callable[[str], None]
-) -> Files:
-    """Returns all files, of any formats, with one schema."""
-    others: list[str] = []
-    copied: list[Path] = []
-    for path in paths:
-        every = READ | CSV | WHOLE
-        store, _, files = stored_files(path, every) if is_address(path) else (None, *found_files(path, every))
-        if any(ending_of(file) in READ for file in files):
-            others.append(path)
-        for file in files:
-            if ending_of(file) not in READ:
-                copied.append(
-                    Path(file)
-                    if store is None
-                    else kept.enter_context(local_copy(store, file, f"{path.split('://')[0]}://{file}"))
-                )
-    check_sheet([*copied, *others], dialect)
-    if not copied:
-        return open_files(others, READ)
-    if len({file.resolve() for file in copied}) < len(copied):
-        raise BadArgument(f"expected different files of one table; got {', '.join(map(str, copied))}.")
-    roles: dict[str, Role] = {name: "id" for name in all_names(set_id)}
-    of_text = [file for file in copied if ending_of(file) in CSV]
-    fragments: list[Any] = []
-    if of_text:
-        fragments, taken = open_csv(of_text, dialect, roles, kept)
-        for name, each in taken.items():
-            if each.note:
-                tell(f"column {name!r} {each.note}.")
-    if whole := [file for file in copied if ending_of(file) in WHOLE]:
-        rows = read_tables(whole, roles, dialect)
-        for note in rows.notes:
-            tell(note)
-        firsts = (0, *rows.ends[:-1])
-        fragments += [
-            _InMemory(str(file), rows.table.slice(begin, end - begin))
-            for file, begin, end in zip(rows.files, firsts, rows.ends, strict=True)
-        ]
-    opened = open_files(others, READ) if others else None
-    together = (*(opened.fragments if opened else ()), *fragments)
-    schema = opened.schema if opened else fragments[0].physical_schema
-    for fragment in fragments:
-        check_alike(schema, fragment.physical_schema, together[0].path, fragment.path)
-    return Files(together, schema, opened.index_columns if opened else ())
+def _checked(files: Files, named: Sequence[str], tell: Callable[[str], None]) -> Files:
+    """Returns the files without an index that nobody names. Raises: BadArgument for a name without a column."""
+    if index := [name for name in files.index_columns if name not in named]:
+        tell(f"{', '.join(index)} is the index of a pandas frame, and left out.")
+        files = replace(files, schema=pa.schema([each for each in files.schema if each.name not in index]))
+    for name in named:
+        if name not in files.schema.names:
+            raise BadArgument(f"{files.names[0]} has no column {name!r}; it has {', '.join(files.schema.names)}.")
+    return files
 
 
 def _group(
@@ -146,13 +95,8 @@ def _group(
     out: Path,
     memory: str | None,
     tell: Callable[[str], None],
+    words: Sequence[str],
 ) -> int:
-    if index := [name for name in files.index_columns if name not in (*set_id, *set_columns)]:
-        tell(f"{', '.join(index)} is the index of a pandas frame, and left out.")
-        files = replace(files, schema=pa.schema([each for each in files.schema if each.name not in index]))
-    for name in (*set_id, *set_columns):
-        if name not in files.schema.names:
-            raise BadArgument(f"{files.names[0]} has no column {name!r}; it has {', '.join(files.schema.names)}.")
     try:
         check_types(files.schema, set_id)
     except ValueError as error:
@@ -165,7 +109,7 @@ def _group(
                 f"--set-id {field.name} expects numbers of at most 38 digits; got Arrow's {field.type}. Convert it to "
                 "text."
             )
-    rows = _Rows(files, set_id)
+    rows = _Rows(files, set_id, words)
     out.parent.mkdir(parents=True, exist_ok=True)
     with beside(out) as part, beside(out) as spilled, interruptible(), duckdb.connect() as connection:
         try:
@@ -177,17 +121,54 @@ def _group(
         except duckdb.Error as error:
             raise BadArgument(f"DuckDB cannot sort the rows: {str(error).splitlines()[0]}") from error
         part.rename(out)
+    for note in rows.notes.values():
+        tell(note)
+    if not rows.several and (line := hint([name for name in rows.files.schema.names if name not in set_id])):
+        tell(line)
     if (constant := rows.constant - {""}) and rows.several:
         names = ",".join(sorted(constant))
         tell(f"one value in each set: {names}. --set-columns {names} makes them columns of the sets, as a target is.")
     return num_sets
 
 
+def _list(files: Files, wide: Sequence[str], named: Sequence[str], out: Path, words: Sequence[str]) -> int:
+    """Writes the rows with lists in the place of columns side by side."""
+    columns = numbered(files.schema.names, wide, files.names[0])
+    schema = listed_schema(files.schema, columns, named, files.names[0])
+    num_sets = 0
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with beside(out) as part:
+        with parquet.ParquetWriter(part, schema) as writer:
+            for batch in (batch for fragment in files.fragments for batch in _read(files, fragment, words)):
+                writer.write_table(listed(batch, columns, schema), max(1, GROUP // max(map(len, columns.values()))))
+                num_sets += len(batch)
+        if not num_sets:
+            raise BadArgument(f"{files.names[0]} has columns but no rows.")
+        part.rename(out)
+    return num_sets
+
+
+def _read(files: Files, fragment: Any, words: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of a file, without ``words`` that stand for a missing value.
+
+    Raises: BadArgument for a damaged file, whose offsets or text would end the process.
+    """
+    try:
+        for batch in fragment.to_batches(files.schema, batch_size=BATCH, batch_readahead=2):
+            batch.validate(full=True)
+            if words and isinstance(fragment, dataset.Fragment):  # others know the words themselves
+                batch = pa.RecordBatch.from_arrays([without_words(x, words) for x in batch.columns], batch.schema.names)
+            yield batch
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0][:150]
+        raise BadArgument(f"{fragment.path} cannot be read: it is damaged ({reason}).") from None
+
+
 class _Rows:
     """The rows of the files, end to end, with their numbers."""
 
-    def __init__(self, files: Files, set_id: Sequence[str]) -> None:
-        self.files, self.set_id = files, set_id
+    def __init__(self, files: Files, set_id: Sequence[str], words: Sequence[str]) -> None:
+        self.files, self.set_id, self.words = files, set_id, words
         self.row = ROW
         while self.row in files.schema.names:
             self.row += "_"
@@ -196,6 +177,8 @@ class _Rows:
         """The error that ended the reading. DuckDB would change its words."""
         self.constant = set(files.schema.names) - set(set_id)
         """The columns that have been constant in each set so far."""
+        self.notes: dict[str, str] = {}
+        """Notes on ids, by column."""
         self.several = False
         """True if some set has several rows."""
 
@@ -211,6 +194,8 @@ class _Rows:
                             f"--set-id {name} expects an id in every row; got none in {fragment.path}, row {at + 1}."
                         )
                         raise self.wrong
+                    if name not in self.notes and not isinstance(fragment, InMemory):  # whose reader says so itself
+                        self.notes |= {name: note} if (note := rounded(batch.column(name), name)) else {}
                 columns = [converted(each, sorted_as(each.type)) for each in batch.columns]
                 yield pa.RecordBatch.from_arrays(
                     [*columns, pa.array(np.arange(row, row + len(batch)))], schema=self.sorted_as
@@ -233,21 +218,11 @@ class _Rows:
             yield pa.table(columns, [*self.files.schema.names, self.row])
 
     def _read(self, fragment: Any) -> Iterator[pa.RecordBatch]:
-        """Yields the rows of a file.
-
-        Raises: BadArgument for a damaged file, whose offsets or text would end the process.
-        """
         try:
-            for batch in fragment.to_batches(self.files.schema, batch_size=BATCH, batch_readahead=2):
-                batch.validate(full=True)
-                yield batch
+            yield from _read(self.files, fragment, self.words)
         except BadArgument as error:
             self.wrong = error
             raise
-        except (pa.ArrowException, OSError) as error:
-            reason = str(error).splitlines()[0][:150]
-            self.wrong = BadArgument(f"{fragment.path} cannot be read: it is damaged ({reason}).")
-            raise self.wrong from None
 
     def place(self, row: int) -> str:
         """Names a row in errors, counted from 1."""

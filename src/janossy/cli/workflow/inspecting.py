@@ -10,6 +10,7 @@ from rich.table import Table
 
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.record import Record, in_words
+from janossy.cli.workflow.side_by_side import hint
 from janossy.estimators.description import Saved, SavedClassifier, SavedTrial, columns, read_estimator
 from janossy.saving.reading import Contents, SavedModelError, shapes
 from janossy.tables.codes import CategoryCodes, Code
@@ -63,6 +64,8 @@ def _predicts(saved: Saved, record: Record | None, folder: Path) -> list[tuple[s
         lines.append(("set id", "+".join(record.recipe.set_id) or "none: one row per set"))
         if record.recipe.inner_id:
             lines.append(("inner id", "+".join(record.recipe.inner_id)))
+        if record.largest == 1 and record.recipe.set_id and (line := hint([code.name for code in columns(saved)[0]])):
+            lines.append(("hint", line))
     return lines
 
 

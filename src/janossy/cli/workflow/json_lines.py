@@ -35,6 +35,11 @@ def json_lines(file: Path, dialect: Dialect, of_model: Collection[str] = ()) -> 
             try:
                 row = json.loads(line)
             except ValueError as error:
+                if line.lstrip().startswith("[") and not columns:
+                    raise BadArgument(
+                        f"{file}, line {number}: expected one object per line; got a list over several lines. Write "
+                        "each object of the list in a line of its own, without commas between them."
+                    ) from None
                 raise BadArgument(f"{file}, line {number}: {error}. Correct it; the file may be cut short.") from None
             if not isinstance(row, dict):
                 raise BadArgument(f'{file}, line {number}: expected an object, such as {{"a": 1}}; got {line:.40}.')
@@ -45,6 +50,10 @@ def json_lines(file: Path, dialect: Dialect, of_model: Collection[str] = ()) -> 
                 values.append(row.get(name))
     if not columns:
         raise BadArgument(f"{file} is empty.")
+    if words := set(dialect.spelling.null_values):  # before values of several kinds are refused
+        columns = {
+            name: [None if isinstance(x, str) and x in words else x for x in values] for name, values in columns.items()
+        }
     return pa.table({name: _column(file, name, values, name in of_model) for name, values in columns.items()})
 
 

@@ -15,6 +15,7 @@ from janossy.cli.workflow.excel import ENDINGS as WORKBOOKS
 from janossy.cli.workflow.excel import as_text, is_workbook, read_sheet
 from janossy.cli.workflow.json_lines import as_in_training, json_lines
 from janossy.cli.workflow.local_copies import local_copy
+from janossy.cli.workflow.null_values import table_without_words
 from janossy.cli.workflow.text_casts import cast, check_dates
 from janossy.cli.workflow.text_types import (
     AS_TEXT,
@@ -111,7 +112,9 @@ def read_tables(
     check_sheet(files, dialect)
     of_model = roles if kinds is not None else {}
     read = [_read_stored(x, dialect, of_model) if isinstance(x, str) else _read(x, dialect, of_model) for x in files]
-    tables, notes = [table for table, _ in read], list[str]()
+    words = dialect.spelling.null_values
+    tables = [table if is_untyped else table_without_words(table, words) for table, is_untyped in read]
+    notes: list[str] = []
     for number, table in enumerate(tables):
         left = [name for name in index_columns(table.schema) if name not in roles and name not in named]
         tables[number] = table.drop_columns(left).replace_schema_metadata(None)  # which says what the index was
@@ -133,7 +136,7 @@ def read_tables(
             raise BadArgument(f"{file} has columns but no rows.")
     tables = [table.select(first) for table in tables]
     are_lines = [kinds is not None and ending_of(Path(file)) in LINES for file in files]
-    spelling = Spelling(null_values=dialect.spelling.null_values)
+    spelling = Spelling(null_values=words)
     for number, (file, is_it) in enumerate(zip(files, are_lines, strict=True)):
         if is_it:
             tables[number], more = as_in_training(file, tables[number], roles, kinds or {}, spelling)
@@ -157,7 +160,8 @@ def read_tables(
         table = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException:
         raise _differing(files, tables) from None
-    notes += [note for name, role in roles.items() if role == "id" and (note := _rounded(table, name))]
+    ids = [name for name, role in roles.items() if role == "id" and name in first]
+    notes += [note for name in ids if (note := rounded(table[name], name))]
     ends = np.cumsum([len(table) for table in tables])
     return TableRows(table, tuple(files), ends, taken, tuple(notes))
 
@@ -329,11 +333,11 @@ def _are_mixed(tables: Sequence[pa.Table], name: str, are_lines: Sequence[bool])
     return len(set(map(is_text, kinds))) > 1
 
 
-def _rounded(table: pa.Table, name: str) -> str:
+def rounded(ids: pa.Array | pa.ChunkedArray, name: str) -> str:
     """Returns a note on ids that are floats beyond the whole numbers that floats hold, or ""."""
-    if name not in table.column_names or not pa.types.is_floating(table[name].type):
+    if not pa.types.is_floating(ids.type):
         return ""
-    largest = pc.max(pc.abs(table[name].cast(pa.float64()))).as_py()
+    largest = pc.max(pc.abs(ids.cast(pa.float64()))).as_py()
     if largest is None or largest <= FLOAT_WHOLE:
         return ""
     return (

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.reading import File, TableRows
 from janossy.cli.workflow.record import Recipe
+from janossy.cli.workflow.side_by_side import hint
 from janossy.cli.workflow.wording import in_options
 from janossy.tables import Column, SetTable, as_sets
 from janossy.tables.arrow import without_halves
@@ -57,7 +58,8 @@ def sets_of(rows: TableRows, recipe: Recipe) -> Read:
     lists, ids = has_lists(table), rows.table.select(recipe.set_id)
     if not lists and not recipe.set_id:
         raise BadArgument(
-            f"{rows.files[0]} has no column of lists: name the column that identifies the set of a row, --set-id COL."
+            f"{rows.files[0]} has no column of lists: name the column that identifies the set of a row, --set-id COL. "
+            f"{hint(table.column_names)}"
         )
     if not lists and set(table.column_names) <= {*recipe.ids, *recipe.set_columns}:
         raise BadArgument(

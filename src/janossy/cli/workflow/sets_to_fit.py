@@ -16,11 +16,13 @@ from janossy.cli.workflow.sets_of_rows import (
     check_ids,
     check_known,
     exact_classes,
+    has_lists,
     option_of,
     sets_of,
     split_ids,
     with_targets,
 )
+from janossy.cli.workflow.side_by_side import hint
 from janossy.cli.workflow.text_types import AMBIGUOUS, TO_NANOSECONDS, roles_of
 from janossy.cli.workflow.values import check_numbers, check_values, id_like
 from janossy.cli.workflow.wording import in_options
@@ -89,6 +91,8 @@ def sets_to_fit(
     if labelled is not None:
         notes.append(f"{(~labelled).sum():,} sets have no target, and are left out.")
     read = sets_of(rows, recipe)
+    if not has_lists(rows.table) and read.sets.sizes.max() == 1 and (line := hint(read.sets.elements)):
+        notes.append(line)
     asked = task == "regression" or (not classes and set(recipe.target) <= set(recipe.numeric))
     if asked and read.targets is not None and read.targets.dtype.kind in "OU":
         read = replace(read, targets=_as_numbers(rows, recipe, read.targets))
@@ -126,7 +130,11 @@ def stream_to_fit(paths: Sequence[File], recipe: Recipe) -> Read:
         first = stream.read(0)
     except (TypeError, ValueError, FileNotFoundError) as error:
         raise BadArgument(in_options(error)) from error
-    return Read(first.sets, first.targets, pa.table({}), stream, recipe=replace(recipe, set_id=stream.set_id))
+    line = hint(first.sets.elements) if not stream.of_lists and first.sets.sizes.max() == 1 else ""
+    notes = (line,) if line else ()
+    return Read(
+        first.sets, first.targets, pa.table({}), stream, None, notes, recipe=replace(recipe, set_id=stream.set_id)
+    )
 
 
 def check_apart(recipe: Recipe) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect
@@ -21,12 +22,16 @@ from janossy.cli.workflow.sets_of_rows import (
     unknown,
     with_targets,
 )
-from janossy.cli.workflow.text_types import LIST, SEPARATED, Role, roles_of
+from janossy.cli.workflow.text_types import FLAG, ISO, LIST, MISSING, SEPARATED, YEAR_FIRST, YEAR_LAST, Role, roles_of
 from janossy.cli.workflow.values import check_values
 from janossy.tables import TableEncoder
+from janossy.tables.arrow import is_text
 from janossy.tables.codes import CategoryCodes
 from janossy.tables.ids import all_names
 from janossy.tables.lists import holds_lists, leaf_names, with_known_fields
+
+SPELLED = {"boolean": FLAG, "date": f"{ISO}|{YEAR_FIRST}|{YEAR_LAST}"}
+"""The spellings of values as text, by the kind of a model's column."""
 
 
 def sets_to_predict(
@@ -139,8 +144,19 @@ def _check_of_model(rows: TableRows, name: str, kind: str) -> None:
         )
     if wrong:
         expected = {"numeric": "numbers", "date": "dates, as 2024-01-31", "boolean": "true and false"}[kind]
-        first = next(row for row, value in enumerate(values) if value.is_valid)
+        first = _first_wrong(values, kind)
         raise BadArgument(
             f"{rows.place(first)}: column {name!r} expects {expected}, as in training; got {values[first]}. Convert "
             "the column."
         )
+
+
+def _first_wrong(values: pa.ChunkedArray, kind: str) -> int:
+    """Returns the first row with text that does not spell this kind, or else the first with any value."""
+    wrong = values.is_valid()
+    if is_text(values.type) and kind in SPELLED:
+        spelled = pc.or_(pc.match_substring_regex(values, SPELLED[kind]), pc.is_in(values, pa.array(MISSING)))
+        if pc.any(others := pc.and_(wrong, pc.invert(spelled))).as_py():
+            wrong = others
+    row: int = pc.index(wrong, True).as_py()
+    return row
