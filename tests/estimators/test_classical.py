@@ -89,7 +89,7 @@ def test_forests_of_all_splits_share_the_temperature_of_the_least_loss(settings)
     (temperature,) = {each.temperature for each in forests}
 
     def loss(factor):
-        """That of the validation sets, with the prior of ``least_surprising``, by the outputs of the folds."""
+        """Returns the loss of the validation sets by the outputs of the folds, with the prior of a temperature."""
         total = np.log(temperature * factor) ** 2 / 2
         for fold in model.folds_:
             outputs = fold.outputs[0][:, 0].double() / factor
