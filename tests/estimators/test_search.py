@@ -638,17 +638,20 @@ def test_what_early_stopping_hides_is_the_loss_at_the_epoch_that_is_best_for_the
     assert picks([wrong, 1.5 * wrong], losses, [2.0, 0.0])[0] == 0
 
 
-def test_the_gain_hoped_for_is_twice_the_last_one():
-    """In the first round, that of its second half over its first; never less than 0."""
+def test_the_gain_hoped_for_repeats_the_last_factor_twice():
+    """In the first round, the factor is that of its second half over its first. A gain is never less than 0."""
 
     def gain(*losses, rounds=(1.0,)):
         history = [{"valid_loss": loss} for loss in losses]
         trained = Trained(history, Epoch(0, 0, inf, inf), Ending.AS_PLANNED, 0.0)
         return Contender(0, MORE[0], [Run(None, None, trained, None, None)], list(rounds)).gain_hoped_for
 
-    assert gain(1.0, 0.8, 0.9, 0.5) == pytest.approx(0.6) and gain(1.0, 0.8, 0.6) == pytest.approx(0.4)
+    assert gain(1.0, 0.8, 0.9, 0.4) == pytest.approx(0.4 - 0.1) and gain(1.0, 0.8, 0.2) == pytest.approx(0.2 - 0.0125)
     assert gain(0.5, 0.8, 0.9, 0.7) == gain(0.5) == 0
-    assert gain(0.5, rounds=(1.0, 0.7)) == pytest.approx(0.6) and gain(0.5, rounds=(0.7, 1.0)) == 0
+    assert gain(0.5, rounds=(1.0, 0.5)) == pytest.approx(0.5 - 0.125) and gain(0.5, rounds=(0.7, 1.0)) == 0
+    assert gain(0.5, rounds=(-0.1, -0.2)) == pytest.approx(0.2)  # no factor: twice the last gain
+    assert gain(0.5, rounds=(0.69, 0.68)) == pytest.approx(0.02, rel=0.05)  # level curves: the same, nearly
+    assert 0.08 - gain(0.4, 0.08) > 0.007 - gain(0.03, 0.007) > 0  # a loss cannot fall below 0
 
 
 def test_small_batches_are_computed_by_one_thread():

@@ -60,16 +60,19 @@ class Contender:
 
     @property
     def gain_hoped_for(self) -> float:
-        """The fall of the loss in two further rounds, if each brings as much as the last round.
+        """The fall of the loss in two further rounds, if each lowers it by the same factor as the last round.
 
-        Learning curves flatten, so a larger fall is unlikely.
+        A round doubles the training, and learning curves are at best power laws of its length. Losses that may be
+        negative have no factor. For these, each round is taken to bring as much as the last.
         """
         if len(self.losses) > 1:
-            gain = self.losses[-2] - self.losses[-1]
+            before, last = self.losses[-2:]
         else:
             losses = [row["valid_loss"] for row in self.runs[0].trained.history]
-            gain = min(losses[: (len(losses) + 1) // 2]) - min(losses)
-        return 2 * max(0.0, gain)
+            before, last = min(losses[: (len(losses) + 1) // 2]), min(losses)
+        if last >= before:
+            return 0.0
+        return last - last * (last / before) ** 2 if last > 0 else 2 * (before - last)
 
     @property
     def optimism(self) -> float:
