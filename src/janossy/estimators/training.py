@@ -304,7 +304,7 @@ class Training:
             seed = seed_of(self.source.seed, self.state.step, VALIDATION, number)
             generator = torch.Generator(self.device).manual_seed(seed)
             outputs = outputs_in_training(self.network, batch.sets, batch.context, generator)
-            total += (self.criterion(outputs, batch.targets) * batch.weights).sum().double().cpu()
+            total += (self.criterion(outputs, batch.targets) * batch.weights).sum().cpu().double()
         return self._of_all(total) / len(self.validation)
 
     def _of_all(self, total: Tensor) -> float:
