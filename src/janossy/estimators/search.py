@@ -20,7 +20,8 @@ GOING_ON = (5, 3, 2, 2)
 """The most candidates that go on to the second round, the third, and so on."""
 
 SURELY = 2
-"""The number of candidates that always go on, even if none may become the best: averages gain from variety."""
+"""The number of candidates that go on, even if none may become the best: averages gain from variety. While others have
+not been tried, only one goes on in this way: they may be better."""
 
 FIRST_ROUND = 0.3
 """The part of a turn's time after which no other candidate is begun, if three networks have been tried in it."""
@@ -92,7 +93,7 @@ class Search:
                 self.turn_began, self.was_short, num_epochs = now(), False, self._num_epochs()
                 waiting = self._first_round(waiting, parts[0])
                 for number, part in enumerate(parts[1:], 1):
-                    if not self._further_round(number, part):
+                    if not self._further_round(number, part, 1 if waiting else SURELY):
                         break
                 self._other_splits()
                 if self.trainer.has_ended or not (waiting or self.was_short):
@@ -160,10 +161,11 @@ class Search:
             self.trainer.train_further(cheapest, part, self.deadline)
         return []
 
-    def _further_round(self, number: int, part: float) -> bool:
+    def _further_round(self, number: int, part: float, surely: int) -> bool:
         """Trains the candidates that may still matter further. Returns False if none matters or time is over."""
         has_trained = False
-        for contender in self._promising()[: GOING_ON[number - 1]]:
+        going_on = [contender for contender in self.trainer.trained if not contender.is_over]
+        for contender in self._best(going_on, surely)[: GOING_ON[number - 1]]:
             epochs = self.trainer.plan(0, part).epochs - contender.planned
             end = self._end_of_first_split() if len(contender.runs) < len(self.splits) else self.deadline
             pace = contender.seconds / max(1, len(contender.runs[0].trained.history))
@@ -175,18 +177,15 @@ class Search:
             has_trained = True
         return has_trained
 
-    def _promising(self) -> list[Contender]:
-        """Returns the best contenders for which further rounds may help."""
-        return self._best([contender for contender in self.trainer.trained if not contender.is_over])
-
-    def _best(self, among: Sequence[Contender] | None = None) -> list[Contender]:
-        """Returns the contenders that may become the best or nearly so, the most promising first, but at least two.
+    def _best(self, among: Sequence[Contender] | None = None, surely: int = SURELY) -> list[Contender]:
+        """Returns the contenders that may become the best or nearly so, the most promising first.
 
         Nearly means within the standard error of the difference of losses. Contenders are compared with the best one on
         the most splits, over the splits that both have.
 
         Args:
             among: the contenders that may be returned; None for all that are trained.
+            surely: the number of contenders that are returned at least, if there are so many.
         """
         trained = self.trainer.trained
         if not trained:
@@ -207,7 +206,7 @@ class Search:
         for contender in sorted(trained, key=lambda each: behind[each][0] - each.gain_hoped_for):
             mean, error = behind[contender]
             matters = mean - contender.gain_hoped_for <= least + error
-            if (among is None or contender in among) and (matters or len(found) < SURELY):
+            if (among is None or contender in among) and (matters or len(found) < surely):
                 found.append(contender)
         return found
 
