@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from janossy.estimators import limits, trainer
+from janossy.estimators import averages, limits, trainer
 from janossy.estimators import search as module
 from janossy.estimators.averages import MAX_AVERAGED, best_average, picks
 from janossy.estimators.batches import Examples
@@ -605,6 +605,25 @@ def test_sets_that_are_easy_by_chance_do_not_choose_the_average():
     both = [Contender(0, MORE[0], runs[0]), Contender(1, MORE[1], runs[1][:1])]
     counts, num_splits = best_average(both, tried.trainer.losses)
     assert num_splits == 3 and counts == {both[0]: 1}
+
+
+@pytest.mark.parametrize(("num_splits", "expected"), [(1, 3), (2, 2), (3, 3)])
+def test_enough_sets_tell_a_small_difference(monkeypatch, num_splits, expected):
+    """A contender is a little better on every set. The losses themselves differ far more from set to set."""
+    tried = search(Limits(), 3)
+    truth = torch.nn.functional.one_hot(tried.trainer.targets).float()
+    sizes = [len(validation) for _, validation in tried.trainer.splits]
+    monkeypatch.setattr(averages, "MAY_BE_EASY", sum(sizes[:2]))
+    untrained = Trained([], Epoch(0, 0, inf, inf), Ending.AS_PLANNED, 0.0)
+    right = torch.where(torch.arange(len(truth)) % 3 == 0, 0.1, 0.8)[:, None]
+
+    def contender(index, factor, num):
+        predicted = truth * right * factor + (1 - truth) * (1 - right * factor)
+        runs = [Run(None, None, untrained, None, part) for part in predicted.split(sizes)[:num]]
+        return Contender(index, MORE[index], runs)
+
+    both = [contender(0, 1.0, 3), contender(1, 1.1, num_splits)]
+    assert best_average(both, tried.trainer.losses)[1] == expected
 
 
 @pytest.mark.parametrize("seconds", [1.0, 1e9])

@@ -16,6 +16,9 @@ MAX_AVERAGED = 6
 BEYOND_CHANCE = 2.0
 """The number of standard errors by which an average on fewer splits must be better."""
 
+MAY_BE_EASY = 200
+"""The number of sets below which all of them may be easy by chance."""
+
 Losses = Callable[[Tensor], Tensor]
 """Maps predictions (V, out) of the first V validation sets to the loss of each set, (V,)."""
 
@@ -24,24 +27,28 @@ def best_average(contenders: Sequence[Contender], losses: Losses) -> tuple[dict[
     """Returns the best average: the count of each contender, and the number of splits on which it was chosen.
 
     Averages of contenders that were trained on more splits come first, because all sets then choose and calibrate them.
-    An average on fewer splits is taken if it is better on the first split by more than two standard errors of the
-    difference. The deviation of this error is that of the losses of the other average on all of its splits, if it is
-    larger: the sets of the first split may all be easy by chance.
+    An average on fewer splits is taken if it is better on these by more than two standard errors of the difference. If
+    they hold out few sets, all of them may be easy by chance. Then the error has the deviation of the losses of the
+    other average on all of its splits, if that is larger.
     """
-    found = []
+    found: list[tuple[dict[Contender, int], int, Tensor]] = []
     for num in sorted({len(contender.runs) for contender in contenders}):
         counts = counts_in_average([each for each in contenders if len(each.runs) >= num], num, losses)
         mean = sum(count * contender.predicted(num) for contender, count in counts.items()) / sum(counts.values())
         found.append((counts, num, losses(torch.as_tensor(mean))))
-    num_first = min(len(of_average) for _, _, of_average in found)
-    best = min((of_average[:num_first] for _, _, of_average in found), key=lambda each: float(each.sum()))
 
-    def is_as_good(of_average: Tensor) -> bool:
-        difference = of_average[:num_first] - best
-        deviation = max(difference.std(correction=0), of_average.std(correction=0))
-        return bool(difference.mean() <= BEYOND_CHANCE * deviation / num_first**0.5)
+    def is_as_good(place: int) -> bool:
+        of_average = found[place][2]
+        for _, _, of_other in found[:place]:
+            difference = of_average[: len(of_other)] - of_other
+            deviation = difference.std(correction=0)
+            if len(of_other) < MAY_BE_EASY:
+                deviation = max(deviation, of_average.std(correction=0))
+            if difference.mean() > BEYOND_CHANCE * deviation / len(of_other) ** 0.5:
+                return False
+        return True
 
-    return next((counts, num) for counts, num, of_average in reversed(found) if is_as_good(of_average))
+    return next(found[place][:2] for place in reversed(range(len(found))) if is_as_good(place))
 
 
 def counts_in_average(contenders: Sequence[Contender], num_splits: int, losses: Losses) -> dict[Contender, int]:
