@@ -39,6 +39,9 @@ SAYS = {
 }
 """What each room holds, in a few words."""
 
+DOOR = "janossy.__main__"
+"""``python -m janossy``, which only calls the room of commands. It is no room itself."""
+
 WIDTH, ROW, BOX = 1180, 104, 52
 """Of the picture, of a row of rooms, of a room's height."""
 
@@ -54,7 +57,7 @@ def imports() -> nx.DiGraph:
     """The rooms, each with an edge to every room that it imports."""
     modules = grimp.build_graph("janossy", cache_dir=None)
     graph = nx.DiGraph()
-    for module in modules.modules - {"janossy"}:
+    for module in modules.modules - {"janossy", DOOR}:
         room = module.split(".")[1]
         graph.add_node(room)
         for other in modules.find_modules_directly_imported_by(module):
@@ -71,7 +74,7 @@ def house() -> nx.DiGraph:
     """
     modules = grimp.build_graph("janossy", "studies", cache_dir=None)
     graph = nx.DiGraph()
-    for module in modules.modules - {"janossy", "studies"}:
+    for module in modules.modules - {"janossy", "studies", DOOR}:
         for other in modules.find_modules_directly_imported_by(module):
             if _room(other) != _room(module):
                 graph.add_edge(_room(module), _room(other))
