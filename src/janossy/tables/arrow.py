@@ -21,6 +21,11 @@ def without_halves(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedA
     return values.cast(pa.float32()) if pa.types.is_float16(values.type) else values
 
 
+def has_items(kind: pa.DataType) -> bool:
+    """Returns True for lists, large lists and lists of one size, which ``list_type`` and ``with_items`` take."""
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
 def list_type(kind: pa.DataType, item: pa.DataType) -> pa.DataType:
     """Returns the type of lists, large lists or lists of one size, as ``kind`` is one, with items of another type."""
     if item == kind.value_type:

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from janossy.tables.arrow import is_text, list_type, with_items, without_halves
+from janossy.tables.arrow import has_items, is_text, list_type, with_items, without_halves
 
 
 def without_words(values: pa.Array, words: Sequence[str]) -> pa.Array:
     """Returns the values, and null for those that are one of these words, or the number that it spells."""
     kind = values.type
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+    if has_items(kind):
         lists = with_items(values, without_words(values.values, words))
         item = kind.value_field.with_type(lists.type.value_type).with_nullable(True)  # which keeps its name
         return lists.cast(list_type(kind, item))

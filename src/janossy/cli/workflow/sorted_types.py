@@ -4,9 +4,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from janossy.tables.arrow import list_type, with_items, without_halves
-
-LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+from janossy.tables.arrow import has_items, list_type, with_items, without_halves
 
 
 def sorted_as(kind: pa.DataType) -> pa.DataType:
@@ -25,7 +23,7 @@ def sorted_as(kind: pa.DataType) -> pa.DataType:
         return pa.large_string()
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         return pa.timestamp(kind.unit)
-    if any(is_it(kind) for is_it in LISTS):
+    if has_items(kind):
         return list_type(kind, sorted_as(kind.value_type))
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(str(j), sorted_as(each.type)) for j, each in enumerate(kind)])
@@ -43,7 +41,7 @@ def converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
         parts = [converted(values.field(j), field.type) for j, field in enumerate(kind)]
         fields = [field.with_type(part.type) for field, part in zip(kind, parts, strict=True)]
         return pa.StructArray.from_arrays(parts, fields=fields, mask=values.is_null())
-    if any(is_it(kind) for is_it in LISTS):
+    if has_items(kind):
         return with_items(values, converted(values.values, kind.value_type))
     return values.cast(kind)
 

@@ -126,10 +126,15 @@ class ClassicalLearner(nn.Module):
         weights = [float(statistics.examples.weights[validation].sum()) for _, validation in splits]
         fits = Together(start, weights, deadline, interrupted)
         scores = [path.module(min(fits.point, len(path.losses) - 1)) for path in fits.paths]
+        outputs = [module(path.data.valid_x) for module, path in zip(scores, fits.paths, strict=True)]
         if self.strategy == "forest" and is_class:
-            _calibrate(scores, fits.paths, weights)
+            temperature = _temperature(outputs, fits.paths, weights)
+            for module in scores:
+                module.temperature = temperature  # type: ignore[assignment]
+            outputs = [each / temperature for each in outputs]
         seconds = (now() - began) / len(fits.paths)
-        return [self._fitted(*each, seconds, fits.ending) for each in zip(of_splits, scores, fits.paths, strict=False)]
+        each_split = zip(of_splits, scores, outputs, fits.paths, strict=False)
+        return [self._fitted(*each, seconds, fits.ending) for each in each_split]
 
     def _scheme(self) -> str:
         if self.settings.scheme is not None:
@@ -174,9 +179,15 @@ class ClassicalLearner(nn.Module):
         return data, statistics
 
     def _fitted(
-        self, statistics: PooledStatistics, scores: nn.Module, path: Path, seconds: float, ending: Ending
+        self,
+        statistics: PooledStatistics,
+        scores: nn.Module,
+        outputs: Tensor,
+        path: Path,
+        seconds: float,
+        ending: Ending,
     ) -> FittedLearner:
-        data, outputs = path.data, scores(path.data.valid_x)
+        data = path.data
         losses = {"train_loss": data.train_loss(scores(torch.from_numpy(data.x))), "valid_loss": data.loss(outputs)}
         row = {"epoch": 1, **losses, "dur": seconds}
         if not np.isfinite([row["train_loss"], row["valid_loss"]]).all():
@@ -186,24 +197,22 @@ class ClassicalLearner(nn.Module):
         return FittedLearner(network, Trained([row], epoch, ending, seconds), outputs.to(torch.float32))
 
 
-def _calibrate(forests: Sequence[nn.Module], paths: Sequence[Path], weights: Sequence[float]) -> None:
-    """Gives the forests of all splits the temperature at which their validation sets are the least surprising.
+def _temperature(outputs: Sequence[Tensor], paths: Sequence[Path], weights: Sequence[float]) -> float:
+    """Returns the temperature at which the validation sets of all splits are the least surprising to their forests.
 
     The mean of trees that are sure of different classes is sure of none, so that a forest which is often right has a
     large loss.
 
     Args:
+        outputs: those of each split's forest for its validation sets, with a temperature of 1.
         weights: the weight of each split's validation sets.
     """
-    outputs = [scores(path.data.valid_x) for scores, path in zip(forests, paths, strict=True)]
 
     def losses(temperature: float) -> float:
         each = zip(paths, outputs, weights, strict=False)
         return sum(weight * path.data.loss(of_split / temperature) for path, of_split, weight in each)
 
-    temperature = least_surprising(losses)
-    for scores in forests:
-        scores.temperature = temperature  # type: ignore[assignment]
+    return least_surprising(losses)
 
 
 def classical_settings(strategy: str, given: Mapping[str, Any]) -> ClassicalSettings:
