@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -234,3 +235,20 @@ def test_a_worker_of_ray_that_dies_takes_its_job_alone(ray):
     ended = {event.job.number: event for event in events if event.kind != "started"}
     assert ended[0].value == "alive"
     assert ended[1].kind == "failed" and "its worker died" in ended[1].value
+
+
+def test_null_values_of_the_fit_hold_in_parts(janossy):
+    """-999 is missing as in a file as --out, and columns that the model does not read stay as they are."""
+    rng = np.random.default_rng(0)
+    x = [[-999.0 if rng.random() < 0.1 else rng.normal() for _ in range(3)] for _ in range(60)]
+    parquet.write_table(pa.table({"x": x, "y": [sum(each) > -500 for each in x]}), "t.parquet")
+    fit = ("fit", "t.parquet", "--target", "y", "--strategy", "k1", "--max-epochs", 1, "--null-values=-999")
+    assert janossy(*fit, "--out", "model")[0] == 0
+    table = pa.table({"id": list(range(-999, -939)), "x": x})
+    parquet.write_table(table, "new.parquet")
+    assert janossy("predict", "model", "new.parquet", "--out", "out")[0] == 0
+    assert janossy("predict", "model", "new.parquet", "--out", "out.parquet")[0] == 0
+    found, expected = predicted(Path("out")), parquet.read_table("out.parquet")
+    assert found["id"] == table["id"]
+    name = next(name for name in expected.column_names if name.startswith("probability"))
+    np.testing.assert_allclose(found[name], expected[name], atol=1e-6)

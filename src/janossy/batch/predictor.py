@@ -107,7 +107,7 @@ class SetPredictor:
             raise ValueError(f"the table is damaged: {str(error).splitlines()[0][:200]}") from error
         if table.num_rows == 0:
             return schema.empty_table()
-        kept, read = self._columns(table.schema)
+        kept, read = self.columns(table.schema)
         kinds = self._kinds()
         sets = as_sets(
             table.select(read),
@@ -125,20 +125,14 @@ class SetPredictor:
 
     def schema(self, of: pa.Schema) -> pa.Schema:
         """Returns the schema of the output for a table with this schema. Raises: ValueError as the call does."""
-        kept, _ = self._columns(of)
+        kept, _ = self.columns(of)
         return beside_ids(pa.schema([of.field(name) for name in kept]), prediction_schema(self._loaded, self.targets))
 
-    @property
-    def _loaded(self) -> AnyPredictor:
-        with _loading:  # the cache alone would let every thread of a worker read the model
-            return load_once(str(self.model), self.digest, self.num_permutations, self.device)
+    def columns(self, schema: pa.Schema) -> tuple[list[str], list[str]]:
+        """Returns the names of the columns that are passed on, and of those that the model reads.
 
-    def _kinds(self) -> dict[str, str]:
-        encoder = self._loaded.encoder
-        return {code.name: code.kind for code in (*encoder.elements, *encoder.context)}
-
-    def _columns(self, schema: pa.Schema) -> tuple[list[str], list[str]]:
-        """Returns the names of the columns that are passed on, and of those that the model reads."""
+        Raises: ValueError for a table that lacks a column of the model, or has one row per element.
+        """
         kinds = self._kinds()
         leaves = {field.name: leaf_names(field, kinds) for field in schema}
         if len(leaves) < len(schema):
@@ -161,6 +155,15 @@ class SetPredictor:
             if name not in leaves:
                 raise ValueError(f"the table has no column {name!r} to keep. {has}")
         return kept, read
+
+    @property
+    def _loaded(self) -> AnyPredictor:
+        with _loading:  # the cache alone would let every thread of a worker read the model
+            return load_once(str(self.model), self.digest, self.num_permutations, self.device)
+
+    def _kinds(self) -> dict[str, str]:
+        encoder = self._loaded.encoder
+        return {code.name: code.kind for code in (*encoder.elements, *encoder.context)}
 
 
 _loading = Lock()

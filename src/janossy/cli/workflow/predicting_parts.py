@@ -17,6 +17,7 @@ from janossy.batch import SetPredictor
 from janossy.batch.workers import Event
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.display import say, screen
+from janossy.cli.workflow.null_values import table_without_words
 from janossy.cli.workflow.record import Record
 from janossy.cli.workflow.wording import in_options
 from janossy.files.atomic import beside, write_whole
@@ -46,6 +47,8 @@ class FilePart:
     first_row: int
     num_rows: int
     out: Path
+    null_values: tuple[str, ...] = ()
+    """The words of --null-values in the fit."""
 
     @property
     def name(self) -> str:
@@ -75,13 +78,24 @@ class FilePart:
         row = self.first_row
         try:
             for batch in self.fragment.to_batches(self.schema, batch_size=BATCH, batch_readahead=1, use_threads=False):
-                yield self.predictor(batch)
+                yield self._of(batch)
                 row += len(batch)
         except (TypeError, ValueError, FloatingPointError, OSError, pa.ArrowException) as error:
             raise ValueError(f"{self.fragment.path}, after row {row:,}: {in_options(error)}") from error
 
+    def _of(self, batch: pa.RecordBatch) -> pa.Table:
+        """Returns the predictions of a batch, beside its other columns as they are."""
+        if not self.null_values:
+            return self.predictor(batch)
+        batch.validate(full=True)  # as the predictor does, before its values are read
+        table = pa.Table.from_batches([batch])
+        kept, _ = self.predictor.columns(table.schema)
+        found = self.predictor(table_without_words(table, self.null_values))
+        schema = self.predictor.schema(table.schema)
+        return pa.Table.from_arrays([*(table[name] for name in kept), *found.columns[len(kept) :]], schema=schema)
 
-def parts(files: Files, predictor: SetPredictor, out: Path) -> list[FilePart]:
+
+def parts(files: Files, predictor: SetPredictor, out: Path, null_values: tuple[str, ...] = ()) -> list[FilePart]:
     """Returns all parts of these files, each with at least ``PART`` sets except the last of a file."""
     planned: list[FilePart] = []
     for fragment in files.fragments:
@@ -90,7 +104,7 @@ def parts(files: Files, predictor: SetPredictor, out: Path) -> list[FilePart]:
             stretch = fragment.subset(row_group_ids=list(groups))
             num_rows = sum(group.num_rows for group in stretch.row_groups)
             target = out / f"part-{len(planned):05}.parquet"
-            planned.append(FilePart(predictor, stretch, files.schema, first_row, num_rows, target))
+            planned.append(FilePart(predictor, stretch, files.schema, first_row, num_rows, target, null_values))
             first_row += num_rows
     return planned
 
@@ -132,6 +146,7 @@ def _plan(planned: Sequence[FilePart]) -> dict[str, Any]:
     predictor = planned[0].predictor
     fragments = {part.fragment.path: part.fragment for part in planned}
     files = {path: fragment.filesystem.get_file_info(path) for path, fragment in fragments.items()}
+    words = planned[0].null_values
     return {
         "model": predictor.digest,
         "keep": predictor.keep,
@@ -139,6 +154,7 @@ def _plan(planned: Sequence[FilePart]) -> dict[str, Any]:
         "seed": predictor.seed,
         "files": [[path, about.size, about.mtime_ns] for path, about in files.items()],
         "parts": [[part.out.name, part.fragment.path, part.first_row, part.num_rows] for part in planned],
+        **({"null_values": words} if words else {}),
     }
 
 
@@ -181,7 +197,7 @@ def predict_parts(
         schema = predictor.schema(files.schema)
     except (SavedModelError, ValueError, FileNotFoundError) as error:
         raise BadArgument(in_options(error)) from error
-    planned = parts(files, predictor, out.absolute())
+    planned = parts(files, predictor, out.absolute(), () if record is None else record.recipe.null_values)
     if not planned:
         raise BadArgument(f"{', '.join(files.names)}: there are columns but no rows.")
     left = begin(planned, out)
