@@ -1,6 +1,8 @@
 """Tables as strangers write them, whose values would be misread without a word."""
 
 import json
+import tarfile
+import zipfile
 from decimal import Decimal
 from pathlib import Path
 
@@ -19,7 +21,9 @@ from janossy.cli.workflow.sets_to_fit import sets_to_fit
 from janossy.cli.workflow.sets_to_predict import sets_to_predict
 from janossy.cli.workflow.text_types import Spelling
 from janossy.tables import TableEncoder
-from tests.cli.commands import WRITERS
+from tests.cli.commands import WRITERS, janossy
+
+__all__ = ["janossy"]
 
 
 @pytest.fixture(autouse=True)
@@ -178,3 +182,127 @@ def test_group_takes_null_values_in_files_with_types():
     assert parquet.read_table("sets.parquet")["x1"].to_pylist() == [[1, None], [3]]
     group(["t.parquet"], [], [], Path("wide.parquet"), dialect=dialect, wide=["x"])
     assert parquet.read_table("wide.parquet")["x"].to_pylist() == [[1, 4], [5], [3]]
+
+
+def hint_of(values: str, name: str = "x") -> str:
+    """Returns the hint on a column of the elements."""
+    Path("t.csv").write_text(f"id,{name}\n" + "".join(f"{i},{x}\n" for i, x in enumerate(values.split())), "utf-8")
+    (column,) = describe(sets_to_fit([Path("t.csv")], Recipe(("id",))).sets)
+    return column.hint
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ("-999 1.5 2 -999 7 -999", "-999"),
+        ("9999 1 2.5 9999 7 9999 9999", "9999"),
+        ("-99 1.5 2 -99 9999 -99 9999 9999", "-99,9999"),
+        ("-999 1.5 2 -999 7 3", ""),
+        ("-999 -1100 2 -999 7 -999", ""),
+        ("-999 500 2 -999 1400 -999", ""),
+        ("-1 1 2 -1 7 -1", ""),
+        ("-999 1 1 -999 1 -999", ""),
+        ("-999 -999 -999", ""),
+    ],
+)
+def test_numbers_that_stand_for_missing_values_are_told(values, told):
+    expected = f"{told.replace(',', ' and ')} for missing values, taken as amounts: --null-values {told}?"
+    assert hint_of(values) == expected if told else "--null-values" not in hint_of(values)
+
+
+def test_targets_that_stand_for_missing_values_are_told(janossy):
+    rows = "".join(f"{i},{i % 7},{-999 if i % 5 == 0 else i / 3}\n" for i in range(40))
+    Path("t.csv").write_text("id,x,y\n" + rows, encoding="utf-8")
+    fit = ("fit", "t.csv", "--set-id", "id", "--target", "y", "--strategy", "k1", "--max-epochs", 1, "--out", "model")
+    code, stdout, _ = janossy(*fit)
+    assert code == 0 and "y seems to hold -999 for missing values, taken as amounts: --null-values -999?" in stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "told"),
+    [
+        ("order_date", "45321 45322.5 46000", True),
+        ("x", "45321 45322.5 46000", False),
+        ("order_date", "45321 45322.5", False),
+        ("time", "45321 5 46000", False),
+        ("Daylight", "45321 45322 99000", False),
+    ],
+)
+def test_day_numbers_of_excel_are_told(name, values, told):
+    expected = "dates as day numbers of Excel, taken as amounts: write 45321 as 2024-01-30"
+    assert (hint_of(values, name) == expected) == told
+
+
+TITLED = ["Sales report\nid,x,y\n", "Sales, 2023\nid,x,y\n", "Sales,,\nid,x,y\n", "\nSales report\n\nid,x,y\n"]
+
+
+@pytest.mark.parametrize("header", TITLED)
+def test_a_title_above_the_header_is_named(header):
+    Path("t.csv").write_text(header + "1,2,3\n1,3,3\n2,5,4\n", encoding="utf-8")
+    told = rf"If line {1 + header.index('Sales')}, 'Sales.*', is a title, delete it, or begin it with #\."
+    with pytest.raises(BadArgument, match=told):
+        read_tables([Path("t.csv")])
+
+
+@pytest.mark.parametrize("text", ["id,x\n1,2\n1,3,a\n", ",x\n1,2\n"])
+def test_other_headers_are_no_titles(text):
+    Path("t.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(BadArgument, match=r"^((?!title).)*$"):
+        read_tables([Path("t.csv")])
+
+
+def test_a_title_over_columns_of_another_separator_is_named():
+    Path("t.csv").write_text("Report\nid;x;y\n1;2;3\n", encoding="utf-8")
+    with pytest.raises(BadArgument, match=r"'id'.* It has Report\. If this is a title, delete its line"):
+        sets_to_fit([Path("t.csv")], Recipe(("id",)))
+
+
+def test_a_row_of_totals_is_told():
+    Path("t.csv").write_text("id,x\n1,2\n1,3\n2,5\nGrand total,10\n", encoding="utf-8")
+    said = "--set-id id ends with 'Grand total', which may be a row of totals: delete it."
+    read = sets_to_fit([Path("t.csv")], Recipe(("id",)))
+    assert said in read.notes
+    assert said in sets_to_predict([Path("t.csv")], TableEncoder().fit(read.sets), read.recipe, text_ids=["id"]).notes
+    remarks: list[str] = []
+    group(["t.csv"], ["id"], [], Path("sets.parquet"), tell=remarks.append)
+    assert said in remarks
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.parquet"])
+def test_structs_outside_of_lists_are_refused(name):
+    rows = [{"id": i // 2, "s": {"a": i, "b": "x"}} for i in range(4)]
+    if name == "t.jsonl":
+        Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    else:
+        parquet.write_table(pa.Table.from_pylist(rows), name)
+    expected = (
+        "column 's' expects one value per row; got a struct of a, b. Write its fields as columns, or leave it out"
+    )
+    with pytest.raises(BadArgument, match=expected):
+        sets_to_fit([Path(name)], Recipe(("id",)))
+
+
+def test_amounts_in_text_are_no_ids():
+    rows = "".join(f'{i // 3},"{i + 1},2{i:02}.50 EUR",r{i}\n' for i in range(30))
+    Path("t.csv").write_text("id,amount,code\n" + rows, encoding="utf-8")
+    read = sets_to_fit([Path("t.csv")], Recipe(("id",)), drop_ids=True)
+    assert list(read.sets.elements) == ["amount"] and "per cent or currencies" in " ".join(read.notes)
+
+
+def _archive(name: str, content: bytes) -> None:
+    with zipfile.ZipFile("t.zip", "w") as archive:
+        archive.writestr(name, content)
+
+
+def test_archives_of_other_files_are_named():
+    parquet.write_table(pa.table({"x": [1]}), "t.parquet")
+    with tarfile.open("t.tar.gz", "w:gz") as archive:
+        archive.add("t.parquet")
+    with pytest.raises(BadArgument, match=r"t.tar.gz: expected a compressed CSV file; got a tar archive. Unpack it"):
+        read_tables([Path("t.tar.gz")])
+    _archive("t.parquet", Path("t.parquet").read_bytes())
+    with pytest.raises(BadArgument, match=r"t.zip: expected a compressed CSV file; got a Parquet file. Unpack it"):
+        read_tables([Path("t.zip")])
+    _archive("t.jsonl", b'{"x": 1, "y": 2}\n{"x": 3, "y": 2}\n')
+    with pytest.raises(BadArgument, match=r"t.zip: expected a CSV file; got JSON. Call it .jsonl if each line is an"):
+        read_tables([Path("t.zip")])

@@ -138,7 +138,8 @@ def dialect(
     }
     for option in (option for option, value in given.items() if value):
         if parquet_by:
-            raise BadArgument(f"{option} has no effect with {parquet_by}, which reads Parquet files. Leave it out.")
+            remedy = "Leave it out" + ", and give it to janossy group" * (option == "--null-values")
+            raise BadArgument(f"{option} has no effect with {parquet_by}, which reads Parquet files. {remedy}.")
         if option == "--null-values":
             continue
         typed = TYPED if option == "--encoding" else (*TYPED, *LINES, *(a + b for a in LINES for b in COMPRESSED))

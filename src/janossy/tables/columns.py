@@ -196,6 +196,12 @@ def from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> Column:
         return _from_dictionary(values, name)
     if is_text(kind) or is_binary(kind):
         return _from_dictionary(_dictionary(values), name)
+    if pa.types.is_struct(kind):
+        fields = ", ".join([field.name for field in kind][:6]) + ", …" * (kind.num_fields > 6)
+        raise TypeError(
+            f"column {name!r} expects one value per row; got a struct of {fields}. Write its fields as columns, or "
+            "leave it out."
+        )
     raise TypeError(
         f"column {name!r} expects numbers, text, booleans or dates; got Arrow's {kind}. "
         "Convert it, or leave the column out."

@@ -62,6 +62,12 @@ def _zipped(file: Path) -> IO[bytes]:
     return archive.open(names[0])
 
 
+OTHERS = {b"PAR1": "a Parquet file", b"ARROW1": "an Arrow file", b"PK\x03\x04": "an archive or a workbook"}
+"""The first bytes of files that archives may hold, and that are not read there."""
+
+TAR = 257, b"ustar"
+"""The place and the mark of archives of tar."""
+
 COMPRESSIONS: dict[bytes, Callable[[Path], Any]] = {
     b"\x1f\x8b": partial(_expanded, "gzip"),
     b"\x28\xb5\x2f\xfd": partial(_expanded, "zstd"),
@@ -125,9 +131,13 @@ def plain_text(file: Path, encoding: str | None, kept: ExitStack) -> Path:
         # RuntimeError is for an archive with a password, NotImplementedError for a compression that Python lacks.
         raise OSError(f"{error}") from None
     with path.open("rb") as opened:
-        start = opened.read(2)
+        start = opened.read(512)
     if not start:
         raise BadArgument(f"{file} is empty.")
+    found = next((kind for magic, kind in OTHERS.items() if start.startswith(magic)), None)
+    if found or start.startswith(TAR[1], TAR[0]):
+        raise BadArgument(f"{file}: expected a compressed CSV file; got {found or 'a tar archive'}. Unpack it.")
+    start = start[:2]
     if encoding is None and start in (BOM_UTF16_LE, BOM_UTF16_BE):
         encoding = "utf-16"
     if encoding is None or lookup(encoding).name == "utf-8":
@@ -155,6 +165,10 @@ class CsvFile:
         with self.path.open("rb") as opened:
             content = opened.read(HEAD)
         text = self._decoded(content)
+        if re.match(r"\s*(\[\s*)?\{\s*\"", text):
+            raise BadArgument(
+                f"{file}: expected a CSV file; got JSON. Call it .jsonl if each line is an object, or write it so."
+            )
         self.skip, header = preamble(text)
         lines = text.splitlines(keepends=True)[self.skip :]
         if len(content) == HEAD and len(lines) > 1:
@@ -273,6 +287,7 @@ class CsvFile:
                         f"{self.file}, row {row}: Expected {num} columns, got {len(cells)}{other}. Correct it; at the "
                         "end, the file may be cut short."
                         + (" --delimiter names what stands between columns." if other else "")
+                        + (f" {self._title()}" if row == 1 and num < len(cells) and self._are_names(cells) else "")
                     )
         except standard.Error as error:
             if "unexpected end of data" in str(error):
@@ -295,13 +310,23 @@ class CsvFile:
         self.check_names({j for j in range(len(self.names)) if table.column(j).null_count < table.num_rows})
         return table.rename_columns(self.names).select([j for j, name in enumerate(self.names) if name])
 
+    def _title(self) -> str:
+        """Returns a remedy for a title in the place of the header."""
+        text = self.delimiter.join(filter(None, self.names))
+        return f"If line {self.skip + 1}, {text!r:.80}, is a title, delete it, or begin it with #."
+
+    def _are_names(self, cells: Sequence[str]) -> bool:
+        """Returns True if these cells may be the names of columns below a title."""
+        return all(cells) and not re.search(r"\d\b", " ".join(cells))
+
     def check_names(self, used: set[int]) -> None:
         """Raises a BadArgument for a column with values but no name. ``used``: the numbers of columns with values."""
         for j, name in enumerate(self.names):
             if not name and j in used:
+                title = "" if any(self.names[1:]) else f" {self._title()}"
                 raise BadArgument(
                     f"{self.file}: column {j + 1} has no name. Give it one, or, if it is the index of a frame, write "
-                    "the file without it."
+                    f"the file without it.{title}"
                 )
 
 

@@ -20,6 +20,15 @@ FEW = 20
 FEWEST_DAYS = 3
 """The fewest different whole numbers that are told of as dates."""
 
+SENTINELS = [sign * (10**digits - 1) for digits in range(2, 7) for sign in (-1, 1)]
+"""Numbers by which tables often mark missing values: 99, -99, 999 and so on."""
+
+FEWEST_SENTINELS = 3
+"""The fewest times that such a number occurs if it marks missing values."""
+
+EXCEL_DAYS = 30_000, 60_000
+"""The range of Excel's numbers of days that are told of as dates: 1982 to 2064."""
+
 
 @dataclass(frozen=True)
 class Described:
@@ -44,6 +53,10 @@ def describe(sets: SetTable, reasons: Mapping[str, str] | None = None) -> Iterat
             hint = ""
             if column.kind == "numeric" and _are_days(column):
                 hint = "dates as whole numbers, taken as amounts: write 20240131 as 2024-01-31"
+            elif column.kind == "numeric" and re.search("(?i)date|day|time", name) and _are_excel_days(column):
+                hint = "dates as day numbers of Excel, taken as amounts: write 45321 as 2024-01-30"
+            elif column.kind == "numeric" and (what := hint_of_missing(column.values[~column.missing()])):
+                hint = what
             elif owner == "element" and _is_constant(column, sets):
                 hint = f"one value in each set: --set-columns {name}?"
             elif column.kind == "numeric" and (different := _num_codes(column)) is not None:
@@ -133,6 +146,25 @@ def _are_days(column: Column) -> bool:
         return False
     begins = (days // 10000 - 1970).astype("datetime64[Y]").astype("datetime64[M]") + (months - 1)
     return bool((in_month <= ((begins + 1).astype("datetime64[D]") - begins.astype("datetime64[D]")).astype(int)).all())
+
+
+def _are_excel_days(column: Column) -> bool:
+    """Returns True for several different numbers that are all in the range of ``EXCEL_DAYS``."""
+    values, (low, high) = column.values[~column.missing()], EXCEL_DAYS
+    return len(values) > 0 and bool(low <= values.min() <= values.max() <= high) and len(set(values)) >= FEWEST_DAYS
+
+
+def hint_of_missing(values: np.ndarray) -> str:
+    """Returns a hint on numbers (N,) if some of ``SENTINELS`` are repeated in them, far from all others; or ""."""
+    if not len(values) or not {float(values.min()), float(values.max())} & set(SENTINELS):
+        return ""
+    others = values[~np.isin(values, SENTINELS)].astype(np.float64)
+    if not len(others) or (width := np.ptp(others)) == 0:
+        return ""
+    far = [x for x in SENTINELS if x < others.min() - width or x > others.max() + width]
+    found = [str(x) for x in far if (values == x).sum() >= FEWEST_SENTINELS]
+    marks, listed = " and ".join(found), ",".join(found)
+    return f"{marks} for missing values, taken as amounts: --null-values {listed}?" if found else ""
 
 
 def _is_constant(column: Column, sets: SetTable) -> bool:

@@ -23,7 +23,7 @@ from rich.console import Console
 
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect
-from janossy.cli.workflow.describing import describe, sizes_of
+from janossy.cli.workflow.describing import describe, hint_of_missing, sizes_of
 from janossy.cli.workflow.display import FitDisplay, duration, say, screen, show_columns, warnings_said
 from janossy.cli.workflow.evaluation import Estimator, evaluate
 from janossy.cli.workflow.reading import File
@@ -250,6 +250,8 @@ def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskNam
         if (largest := np.abs(values.astype(np.float64)).max()) > LARGEST:
             raise BadArgument(f"{files}: the target {name!r} has values as large as {largest:.3g}. Divide them.")
         say(console, f"target {name}: numbers from {values.min():.6g} to {values.max():.6g}, {reason}")
+        if what := hint_of_missing(values.astype(np.float64)):
+            say(console, f"  {name} seems to hold {what}", style="yellow")
     return read, targets.astype(np.float64), task
 
 

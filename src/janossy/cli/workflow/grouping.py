@@ -15,7 +15,7 @@ from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect, interruptible
 from janossy.cli.workflow.files_to_group import InMemory, open_any
 from janossy.cli.workflow.null_values import without_words
-from janossy.cli.workflow.reading import rounded
+from janossy.cli.workflow.reading import doubtful
 from janossy.cli.workflow.side_by_side import hint, listed, listed_schema, numbered
 from janossy.cli.workflow.sorted_types import converted, fields_of_one_name, sorted_as
 from janossy.cli.workflow.wording import in_options
@@ -195,7 +195,7 @@ class _Rows:
                         )
                         raise self.wrong
                     if name not in self.notes and not isinstance(fragment, InMemory):  # whose reader says so itself
-                        self.notes |= {name: note} if (note := rounded(batch.column(name), name)) else {}
+                        self.notes |= {name: note} if (note := doubtful(batch.column(name), name)) else {}
                 columns = [converted(each, sorted_as(each.type)) for each in batch.columns]
                 yield pa.RecordBatch.from_arrays(
                     [*columns, pa.array(np.arange(row, row + len(batch)))], schema=self.sorted_as

@@ -1,5 +1,6 @@
 """Tables from files: Parquet, Arrow, CSV, Excel and JSON lines. Several files with one schema are one table."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -160,10 +161,10 @@ def read_tables(
         table = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException:
         raise _differing(files, tables) from None
-    ids = [name for name, role in roles.items() if role == "id" and name in first]
-    notes += [note for name in ids if (note := rounded(table[name], name))]
+    ids = [name for name, role in roles.items() if role in ("id", "text id") and name in first]
+    notes += [note for name in ids for each in tables if (note := doubtful(each[name], name))]
     ends = np.cumsum([len(table) for table in tables])
-    return TableRows(table, tuple(files), ends, taken, tuple(notes))
+    return TableRows(table, tuple(files), ends, taken, tuple(dict.fromkeys(notes)))
 
 
 def check_sheet(files: Sequence[File], dialect: Dialect) -> None:
@@ -333,8 +334,14 @@ def _are_mixed(tables: Sequence[pa.Table], name: str, are_lines: Sequence[bool])
     return len(set(map(is_text, kinds))) > 1
 
 
-def rounded(ids: pa.Array | pa.ChunkedArray, name: str) -> str:
-    """Returns a note on ids that are floats beyond the whole numbers that floats hold, or ""."""
+TOTALS = r"(?i)((grand|sub)?[ -]?total|sum|summe|gesamt|average|mean)s?:?"
+"""Words for a last row that is not of a set."""
+
+
+def doubtful(ids: pa.Array | pa.ChunkedArray, name: str) -> str:
+    """Returns a note on ids that are floats beyond the whole numbers that floats hold, or end with a total, or ""."""
+    if is_text(ids.type) and len(ids) and re.fullmatch(TOTALS, last := (ids[-1].as_py() or "").strip()):
+        return f"--set-id {name} ends with {last!r}, which may be a row of totals: delete it."
     if not pa.types.is_floating(ids.type):
         return ""
     largest = pc.max(pc.abs(ids.cast(pa.float64()))).as_py()

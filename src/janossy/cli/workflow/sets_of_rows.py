@@ -234,7 +234,8 @@ def unknown(name: str, owner: str, known: Sequence[str], file: File) -> BadArgum
     near = get_close_matches(name, known, 1)
     meant = f" Did you mean {near[0]!r}?" if near else ""
     names = ", ".join(known[:20]) + (", …" if len(known) > 20 else "")
-    return BadArgument(f"{file} has no column {name!r}, which {owner} names.{meant} It has {names}.")
+    title = " If this is a title, delete its line." if len(known) == 1 else ""
+    return BadArgument(f"{file} has no column {name!r}, which {owner} names.{meant} It has {names}.{title}")
 
 
 def option_of(name: str) -> str:

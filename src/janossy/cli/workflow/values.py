@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.reading import TableRows
 from janossy.cli.workflow.record import TaskName
-from janossy.cli.workflow.text_types import OTHER_NUMBERS
+from janossy.cli.workflow.text_types import OTHER_NUMBERS, Facts, Spelling, look_of_text
 from janossy.tables.arrow import is_text as is_plain_text
 from janossy.tables.arrow import one_chunk
 from janossy.tables.lists import holds_lists, stored
@@ -179,6 +179,17 @@ FEWEST_IDS = 20
 """The number of values below which all may differ by chance."""
 
 
+FEW_IDS = 1000
+"""The number of values of text that show if they are ids or amounts."""
+
+
+def _are_amounts(values: pa.Array) -> bool:
+    """Returns True for text that looks like amounts, dates or lists, and not like ids. Digits alone may be ids."""
+    facts = Facts()
+    facts.add(values.cast(pa.large_string()), Spelling())
+    return not facts.all("number") and look_of_text(facts) != ""
+
+
 def id_like(columns: pa.Table, ids: pa.Table) -> dict[str, str]:
     """Returns columns that only identify rows or sets, with reasons. A model would learn the order of the file."""
     reasons: dict[str, str] = {}
@@ -203,6 +214,10 @@ def id_like(columns: pa.Table, ids: pa.Table) -> dict[str, str]:
                 reasons[name] = "numbers the rows, in another order"
             elif re.search(r"(?i)(^|_)id$", name) and len(np.unique(values)) == len(values):
                 reasons[name] = "has another value in each row, as ids have"
-        elif is_text(column.type) and len(column.unify_dictionaries().unique()) == len(column):
+        elif (
+            is_text(column.type)
+            and len(column.unify_dictionaries().unique()) == len(column)
+            and not _are_amounts(one_chunk(column.slice(0, FEW_IDS)))
+        ):
             reasons[name] = "has another value in each row, as ids have"
     return reasons
