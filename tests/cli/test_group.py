@@ -298,7 +298,7 @@ def test_folders_and_patterns(janossy, tmp_path):
         ({"a": {"id": [1, None], "x": [1, 2]}}, (), "got none in a.parquet, row 2."),
         ({"a": {"id": [1, 2], "y": [1, 1]}, "b": {"id": [3, 1], "y": [1, 2]}}, ("--set-columns", "y"),
          "column 'y' expects one value per set; got 1 in a.parquet, row 1 and 2 in b.parquet, row 2, both of set 1."),
-        ({"a": {"ix": [1]}}, (), "has no column 'id'; it has ix."),
+        ({"a": {"ix": [1]}}, (), "has no column 'id', which --set-id names. It has ix."),
         ({"a": {"id": [1], "x": [1]}}, ("--set-columns", "id"), "both name 'id'"),
         ({"a": {"id": [[1]], "x": [1]}}, (), "expects a column of numbers, text or dates; got Arrow's list<"),
         ({"a": {"id": pa.nulls(2), "x": [1, 2]}}, (), "got none in a.parquet, row 1."),

@@ -87,7 +87,7 @@ def test_files_with_types(janossy, name):
         ("c_1,c1,c2", ("--wide", "c"), "--wide c expects one column per number; got 'c_1' and 'c1'. Rename one."),
         ("c,c1,c2", ("--wide", "c"), "t.csv: --wide c makes a column 'c', which is there already. Rename it."),
         ("id,c1,c2", ("--wide", "c", "--set-id", "c1"), "--wide names the column 'c1', and another option does so"),
-        ("id,c1,c2", ("--wide", "c", "--set-id", "x"), "t.csv has no column 'x'; it has id, c1, c2."),
+        ("id,c1,c2", ("--wide", "c", "--set-id", "x"), "t.csv has no column 'x', which --set-id names."),
     ],
 )  # fmt: skip
 def test_what_is_refused(janossy, header, arguments, says):

@@ -1,5 +1,6 @@
 """Tables as strangers write them, whose values would be misread without a word."""
 
+import gzip
 import json
 import tarfile
 import zipfile
@@ -306,3 +307,109 @@ def test_archives_of_other_files_are_named():
     _archive("t.jsonl", b'{"x": 1, "y": 2}\n{"x": 3, "y": 2}\n')
     with pytest.raises(BadArgument, match=r"t.zip: expected a CSV file; got JSON. Call it .jsonl if each line is an"):
         read_tables([Path("t.zip")])
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ("P1D PT2H P1DT12H", "looks like numbers with signs or units beside them"),
+        ("1_days_02:00:00 0_days_00:30:00", "looks like numbers with signs or units beside them"),
+        ("1h_30m 12h_5m", "looks like numbers with signs or units beside them"),
+        ("2024-01 2023-12", "looks like dates in words, without days"),
+        ("2024Q1 2023-Q4", "looks like dates in words, without days"),
+        ("1/2024 12/2023", "looks like dates in words, without days"),
+        (
+            '{"a":_1} {"a":_2}',
+            "looks like objects of JSON, and is taken as text: columns of their fields would be read",
+        ),
+        ("1.5 2 unknown", "holds numbers (67 %) and other text, and is taken as text: --null-values reads words"),
+        ("P12 P7 PTD", ""),
+        ("1a 2b 3", ""),
+        ("9 10 J", ""),
+        ("0001 0002 001d", ""),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_text_that_looks_like_something_else_is_told(values, said, ending):
+    if ending == "csv":
+        assert notes(values).startswith(f"column 'x' {said}" if said else "")
+        assert said or not notes(values)
+        return
+    rows = [json.dumps({"id": i, "x": x.replace("_", " ")}) + "\n" for i, x in enumerate(values.split())]
+    Path("t.jsonl").write_text("".join(rows), encoding="utf-8")
+    told = " ".join(sets_to_fit([Path("t.jsonl")], Recipe(("id",))).notes)
+    assert (f"column 'x' {said}" in told) if said else not told
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("ID,Y", "Did you mean 'ID'? It has ID, Y."),
+        ("id^y", "If this is a title, delete its line; else --delimiter names what stands between columns."),
+    ],
+)
+def test_a_column_that_is_written_otherwise_is_named(header, said):
+    Path("t.csv").write_text(header + "\n" + header.replace("id", "1") + "\n", encoding="utf-8")
+    with pytest.raises(BadArgument) as error:
+        sets_to_fit([Path("t.csv")], Recipe(("id",)))
+    assert str(error.value).endswith(said)
+
+
+def test_options_in_hints_are_quoted_where_names_have_spaces():
+    rows = "".join(f"{i // 3},{i // 3},{i},{i}\n" for i in range(60))
+    Path("t.csv").write_text("id,a set,my row,Unnamed: 0\n" + rows, encoding="utf-8")
+    read = sets_to_fit([Path("t.csv")], Recipe(("id",)))
+    said = " ".join([*read.notes, *(each.hint for each in describe(read.sets))])
+    for option in ("--set-columns 'a set'", "--drop 'my row'", "--drop 'Unnamed: 0'"):
+        assert option in said
+
+
+def test_remedies_for_tables_of_other_layouts():
+    Path("elements.csv").write_text("id,x\n1,2\n", encoding="utf-8")
+    Path("targets.csv").write_text("id,y\n1,2\n", encoding="utf-8")
+    Path("more.csv").write_text("id,x\n3,2\n", encoding="utf-8")
+    Path("t.json").write_text("[]", encoding="utf-8")
+    with pytest.raises(BadArgument, match=r"the same columns\. If they have the same ids, join them into one table\.$"):
+        read_tables([Path("elements.csv"), Path("targets.csv")])
+    with pytest.raises(BadArgument, match=r"If each file is a set, add a column with the file's name to it\.$"):
+        sets_to_fit([Path("elements.csv"), Path("more.csv")], Recipe())
+    with pytest.raises(BadArgument, match=r"got \.json\. Write one object per line, and call it \.jsonl\.$"):
+        read_tables([Path("t.json")])
+    parquet.write_table(
+        pa.table({"id": [1], "m": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64()))}), "m.parquet"
+    )
+    with pytest.raises(
+        BadArgument, match=r"column 'm' expects one value per row; got a map\. Write its fields as columns"
+    ):
+        sets_to_fit([Path("m.parquet")], Recipe(("id",)))
+
+
+@pytest.mark.parametrize("name", ["t.txt", "t.tab", "t.gz", "t.txt.gz"])
+def test_group_takes_the_text_files_that_fit_takes(name):
+    """A folder may hold other files of such names, which are left out."""
+    text = b"id\tx\n1\t2\n1\t3\n2\t5\n"
+    Path("all").mkdir()
+    Path("all", name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    Path("all/t.csv").write_text("id,x\n7,8\n", encoding="utf-8")
+    assert group([f"all/{name}"], ["id"], [], Path("sets.parquet")) == 2
+    assert group(["all"], ["id"], [], Path("others.parquet")) == 1
+
+
+@pytest.mark.parametrize("times", ["39:30 12:45 9:05", "24:00 12:45 9:05", "12:75 12:45 9:05"])
+def test_durations_that_look_like_times_are_text(times):
+    """``group`` reads text by patterns alone, and ended in an error."""
+    said = "column 'x' looks like numbers with signs or units beside them, and is taken as text"
+    assert notes(times).startswith(said)
+    remarks: list[str] = []
+    group(["t.csv"], ["id"], [], Path("sets.parquet"), dialect=Dialect(delimiter=";"), tell=remarks.append)
+    assert remarks[0].startswith(said)
+    assert parquet.read_table("sets.parquet")["x"].to_pylist() == [[x] for x in times.split()]
+
+
+def test_group_tells_of_words_among_numbers_and_of_names_of_another_case():
+    Path("t.csv").write_text("ID,x\n" + "1,2\n" * 20 + "1,unknown\n", encoding="utf-8")
+    remarks: list[str] = []
+    group(["t.csv"], ["ID"], [], Path("sets.parquet"), tell=remarks.append)
+    assert remarks[0].startswith("column 'x' holds numbers (95 %) and other text, and is taken as text: --null-values")
+    with pytest.raises(BadArgument, match=r"no column 'id', which --set-id names\. Did you mean 'ID'"):
+        group(["t.csv"], ["id"], [], Path("others.parquet"))

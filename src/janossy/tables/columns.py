@@ -196,11 +196,11 @@ def from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> Column:
         return _from_dictionary(values, name)
     if is_text(kind) or is_binary(kind):
         return _from_dictionary(_dictionary(values), name)
-    if pa.types.is_struct(kind):
-        fields = ", ".join([field.name for field in kind][:6]) + ", …" * (kind.num_fields > 6)
+    if pa.types.is_struct(kind) or pa.types.is_map(kind):
+        fields = [] if pa.types.is_map(kind) else [field.name for field in kind]
+        got = f"a struct of {', '.join(fields[:6])}{', …' * (len(fields) > 6)}" if fields else "a map"
         raise TypeError(
-            f"column {name!r} expects one value per row; got a struct of {fields}. Write its fields as columns, or "
-            "leave it out."
+            f"column {name!r} expects one value per row; got {got}. Write its fields as columns, or leave it out."
         )
     raise TypeError(
         f"column {name!r} expects numbers, text, booleans or dates; got Arrow's {kind}. "

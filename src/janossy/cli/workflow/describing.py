@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from shlex import quote
 
 import numpy as np
 
@@ -58,11 +59,13 @@ def describe(sets: SetTable, reasons: Mapping[str, str] | None = None) -> Iterat
             elif column.kind == "numeric" and (what := hint_of_missing(column.values[~column.missing()])):
                 hint = what
             elif owner == "element" and _is_constant(column, sets):
-                hint = f"one value in each set: --set-columns {name}?"
+                hint = f"one value in each set: --set-columns {quote(name)}?"
             elif column.kind == "numeric" and (different := _num_codes(column)) is not None:
-                hint = f"{different} different whole numbers, tried as amounts and as codes: --categorical {name}?"
+                hint = (
+                    f"{different} different whole numbers, tried as amounts and as codes: --categorical {quote(name)}?"
+                )
             elif column.kind == "categorical" and (what := _spelled(column)):
-                hint = what.format(name)
+                hint = what.format(quote(name))
             reason = (reasons or {}).get(name) or REASONS[column.kind]
             yield Described(name, owner, column.kind, values_of(column), int(column.missing().sum()), hint, reason)
 

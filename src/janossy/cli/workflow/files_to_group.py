@@ -20,6 +20,9 @@ from janossy.tables.paths import COMPRESSED, FORMATS, ending_of, found_files, is
 
 READ = FORMATS | dict.fromkeys(IPC, "ipc")
 CSV = {inner + ending: "csv" for inner in (".csv", ".tsv") for ending in ("", *COMPRESSED)}
+NAMED = {inner + ending: "csv" for inner in (".tab", ".txt") for ending in ("", *COMPRESSED)}
+NAMED |= dict.fromkeys(COMPRESSED, "csv")
+"""Endings of CSV files that are read if they are named. A folder may hold other files of such endings."""
 WHOLE = dict.fromkeys((*WORKBOOKS, *(inner + ending for inner in LINES for ending in ("", *COMPRESSED))), "whole")
 """The formats by the endings of names: of files that are read piece by piece, and of files that are read whole."""
 
@@ -57,6 +60,8 @@ def open_any(
     copied: list[Path] = []
     for path in paths:
         every = READ | CSV | WHOLE
+        if path.lower().endswith(tuple(NAMED)) and not Path(path).is_dir():
+            every |= NAMED
         store, _, files = stored_files(path, every) if is_address(path) else (None, *found_files(path, every))
         if any(ending_of(file) in READ for file in files):
             others.append(path)
@@ -73,7 +78,7 @@ def open_any(
     if len({file.resolve() for file in copied}) < len(copied):
         raise BadArgument(f"expected different files of one table; got {', '.join(map(str, copied))}.")
     roles: dict[str, Role] = {name: "id" for name in all_names(set_id)}
-    of_text = [file for file in copied if ending_of(file) in CSV]
+    of_text = [file for file in copied if ending_of(file) in CSV | NAMED]
     fragments: list[Any] = []
     if of_text:
         fragments, taken = open_csv(of_text, dialect, roles, kept, wide)

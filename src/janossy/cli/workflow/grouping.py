@@ -1,6 +1,6 @@
 """The work of ``janossy group``: from tables of one row per element, in any order, to a file of one row per set."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect, interruptible
 from janossy.cli.workflow.files_to_group import InMemory, open_any
 from janossy.cli.workflow.null_values import without_words
-from janossy.cli.workflow.reading import doubtful
+from janossy.cli.workflow.reading import doubtful, unknown
 from janossy.cli.workflow.side_by_side import hint, listed, listed_schema, numbered
 from janossy.cli.workflow.sorted_types import converted, fields_of_one_name, sorted_as
 from janossy.cli.workflow.wording import in_options
@@ -71,20 +71,21 @@ def group(
         if twice := set(set_id) & set(set_columns):
             raise BadArgument(f"--set-id and --set-columns both name {min(twice)!r}. Leave one out.")
         words = dialect.spelling.null_values
-        files = _checked(files, (*set_id, *set_columns), tell)
+        files = _checked(files, {"--set-id": set_id, "--set-columns": set_columns}, tell)
         if wide:
             return _list(files, wide, (*set_id, *set_columns), out, words)
         return _group(files, set_id, set_columns, out, memory, tell, words)
 
 
-def _checked(files: Files, named: Sequence[str], tell: Callable[[str], None]) -> Files:
-    """Returns the files without an index that nobody names. Raises: BadArgument for a name without a column."""
-    if index := [name for name in files.index_columns if name not in named]:
+def _checked(files: Files, named: Mapping[str, Sequence[str]], tell: Callable[[str], None]) -> Files:
+    """Returns the files without an index that no option names. Raises: BadArgument for a name without a column."""
+    if index := [name for name in files.index_columns if not any(name in each for each in named.values())]:
         tell(f"{', '.join(index)} is the index of a pandas frame, and left out.")
         files = replace(files, schema=pa.schema([each for each in files.schema if each.name not in index]))
-    for name in named:
-        if name not in files.schema.names:
-            raise BadArgument(f"{files.names[0]} has no column {name!r}; it has {', '.join(files.schema.names)}.")
+    for option, names in named.items():
+        for name in names:
+            if name not in files.schema.names:
+                raise unknown(name, option, files.schema.names, files.names[0])
     return files
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
@@ -48,8 +49,10 @@ TYPED = (*FORMATS, *IPC)
 ENDINGS = (*FORMATS, *CSV, *LINES, *IPC, *WORKBOOKS)
 
 
-SHEETS = (".xls", ".xlsb", ".ods")
-"""Endings of workbooks that are not read."""
+OTHER_ENDINGS = dict.fromkeys((".xls", ".xlsb", ".ods"), " Save it as .xlsx or CSV.") | {
+    ".json": " Write one object per line, and call it .jsonl."
+}
+"""Endings of files that are not read, with remedies."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +134,7 @@ def read_tables(
             name = sorted(set(names) ^ set(first))[0]
             raise BadArgument(
                 f"{lacking} has no column {name!r}, which {there} has. Tables that are read together have the same "
-                "columns."
+                f"columns.{' If they have the same ids, join them into one table.' if set(names) & set(first) else ''}"
             )
         if table.num_rows == 0:
             raise BadArgument(f"{file} has columns but no rows.")
@@ -165,6 +168,17 @@ def read_tables(
     notes += [note for name in ids for each in tables if (note := doubtful(each[name], name))]
     ends = np.cumsum([len(table) for table in tables])
     return TableRows(table, tuple(files), ends, taken, tuple(dict.fromkeys(notes)))
+
+
+def unknown(name: str, owner: str, known: Sequence[str], file: File) -> BadArgument:
+    """Returns the error for a column that the file lacks and ``owner`` names, with the nearest name that it has."""
+    near = [each for each in known if each.lower() == name.lower()] or get_close_matches(name, known, 1)
+    meant = f" Did you mean {near[0]!r}?" if near else ""
+    names = ", ".join(known[:20]) + (", …" if len(known) > 20 else "")
+    title = ""
+    if len(known) == 1 and ending_of(Path(file)) in CSV:
+        title = " If this is a title, delete its line; else --delimiter names what stands between columns."
+    return BadArgument(f"{file} has no column {name!r}, which {owner} names.{meant} It has {names}.{title}")
 
 
 def check_sheet(files: Sequence[File], dialect: Dialect) -> None:
@@ -213,7 +227,7 @@ def _read(file: Path, dialect: Dialect, of_model: Collection[str]) -> tuple[pa.T
     if ending not in ENDINGS:
         raise BadArgument(
             f"{file}: expected a file in {', '.join(ENDINGS)}, or a CSV file in {', '.join(COMPRESSED)}; got "
-            f"{ending or 'no such ending'}.{' Save it as .xlsx or CSV.' if ending in SHEETS else ''}"
+            f"{ending or 'no such ending'}.{OTHER_ENDINGS.get(ending, '')}"
         )
     with file.open("rb") as opened:
         start = opened.read(len(ARROW))

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from janossy.cli.errors import BadArgument
-from janossy.cli.workflow.reading import File, TableRows
+from janossy.cli.workflow.reading import File, TableRows, unknown
 from janossy.cli.workflow.record import Recipe
 from janossy.cli.workflow.side_by_side import hint
 from janossy.cli.workflow.wording import in_options
@@ -57,9 +56,10 @@ def sets_of(rows: TableRows, recipe: Recipe) -> Read:
     table = rows.table.select([name for name in rows.table.column_names if name not in (*recipe.drop, *recipe.beside)])
     lists, ids = has_lists(table), rows.table.select(recipe.set_id)
     if not lists and not recipe.set_id:
+        of_files = "If each file is a set, add a column with the file's name to it." if len(rows.files) > 1 else ""
         raise BadArgument(
             f"{rows.files[0]} has no column of lists: name the column that identifies the set of a row, --set-id COL. "
-            f"{hint(table.column_names)}"
+            f"{hint(table.column_names) or of_files}"
         )
     if not lists and set(table.column_names) <= {*recipe.ids, *recipe.set_columns}:
         raise BadArgument(
@@ -227,15 +227,6 @@ def check_known(name: str, known: Sequence[str], option: str, file: File) -> Non
     """Raises a BadArgument if an option names a column that the file lacks."""
     if name not in known:
         raise unknown(name, option_of(option), known, file)
-
-
-def unknown(name: str, owner: str, known: Sequence[str], file: File) -> BadArgument:
-    """Returns the error for a column that the file lacks and ``owner`` names, with the nearest name that it has."""
-    near = get_close_matches(name, known, 1)
-    meant = f" Did you mean {near[0]!r}?" if near else ""
-    names = ", ".join(known[:20]) + (", …" if len(known) > 20 else "")
-    title = " If this is a title, delete its line." if len(known) == 1 else ""
-    return BadArgument(f"{file} has no column {name!r}, which {owner} names.{meant} It has {names}.{title}")
 
 
 def option_of(name: str) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import combinations
+from shlex import quote
 
 import numpy as np
 import pyarrow as pa
@@ -86,7 +87,7 @@ def sets_to_fit(
         recipe = replace(recipe, drop=(*recipe.drop, *counting))
         notes.append(f"left out, by --drop-ids: {', '.join(counting)}.")
     else:
-        notes += [f"column {name!r} {why}: --drop {name}, or --drop-ids?" for name, why in counting.items()]
+        notes += [f"column {name!r} {why}: --drop {quote(name)}, or --drop-ids?" for name, why in counting.items()]
     rows, labelled = with_targets(rows, recipe)
     if labelled is not None:
         notes.append(f"{(~labelled).sum():,} sets have no target, and are left out.")

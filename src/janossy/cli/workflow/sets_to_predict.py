@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect
-from janossy.cli.workflow.reading import File, TableRows, read_tables
+from janossy.cli.workflow.reading import File, TableRows, read_tables, unknown
 from janossy.cli.workflow.record import Recipe
 from janossy.cli.workflow.sets_of_rows import (
     Read,
@@ -19,7 +19,6 @@ from janossy.cli.workflow.sets_of_rows import (
     has_lists,
     sets_of,
     split_ids,
-    unknown,
     with_targets,
 )
 from janossy.cli.workflow.text_types import FLAG, ISO, LIST, MISSING, SEPARATED, YEAR_FIRST, YEAR_LAST, Role, roles_of

@@ -26,7 +26,7 @@ CODE = r"^[+-]?(0\d+|\d{19,})$"
 INTEGER = r"^[+-]?\d{1,18}$"
 NUMBER = r"^([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|Inf|INF|infinity|Infinity))$"
 FLAG = r"^(?i:true|false)$"
-TIME = r"^\d{1,2}:\d{2}(:\d{2}(\.\d{1,9})?)?$"
+TIME = r"^([01]?\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?$"
 CLOCK = r"([ T]\d{1,2}:\d{2}(:\d{2}(\.\d{1,9})?)?)?"
 ISO = rf"^\d{{4}}-\d{{2}}-\d{{2}}{CLOCK}(Z|[+-]\d{{2}}:?\d{{2}})?$"
 ZONED = r"(Z|[+-]\d{2}:?\d{2})$"
@@ -54,13 +54,15 @@ OTHER_NUMBERS = {
         "--list-separator",
     ),
     "numbers with signs or units beside them": (
-        r"^[(<>≤≥~±−–]\s?\d[\d.,]*\)?$|^[+-]?\d+(\.\d+)?$"
+        r"^[(<>≤≥~±−–]\s?\d[\d.,]*\)?$|^-?PT?\d[\dTYMWDHS.]*[YMWDHS]$|^-?\d+ days?,? [+-]?[\d:.]+$"
+        r"|^\d+ ?h(ours?)?,? ?\d+ ?m(in|inutes?)?( ?\d+ ?s)?$|^-?\d{1,4}:\d{2}(:\d{2}(\.\d+)?)?$"
         r"|^[+-]?\d[\d.,]*(\s[a-zA-Zµ°/²³]{1,6}|[µ°]|[kKM]|bn|[munµk]?[gms]|[cd]m|min|h|[kM]?W|[kMGT]B)$",
         "numbers without them",
     ),
-    "dates in words, or with years of two digits": (
+    "dates in words, without days, or with years of two digits": (
         r"^(\pL{3,9}\.?,? )?\d{1,2}[ ./-]\pL{3,9}\.?,?[ ./-]\d{2,4}\b|^[A-Z][a-z]{2,8}\.? \d{1,2},? \d{4}\b"
         r"|^(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?,?[ -]\d{4}$"
+        r"|^(19|20)\d{2}([-/](0[1-9]|1[0-2])|[ -]?Q[1-4]|-?W\d{2})$|^(0?[1-9]|1[0-2])/(19|20)\d{2}$"
         r"|^\d{1,2}[/.-]\d{1,2}[/.-]\d{2}$|\d{1,2}:\d{2}(:\d{2})? ?[AaPp]\.?[Mm]\.?$",
         "dates as 2024-01-31",
     ),
@@ -74,7 +76,10 @@ FEWEST = 3
 MOSTLY = 0.9
 """The share of values of one kind from which a column was meant to be of this kind."""
 
-DATE_FORMATS = ("zoned", "year first", "year last", "dates in words, or with years of two digits")
+HALF = 0.5
+"""The share of numbers from which a line tells of text that holds amounts."""
+
+DATE_FORMATS = ("zoned", "year first", "year last", "dates in words, without days, or with years of two digits")
 """Spellings of dates, no two of which a value has."""
 
 Role = Literal[
@@ -165,6 +170,7 @@ class Facts:
         for name, (pattern, _) in OTHER_NUMBERS.items():
             self._count(name, pc.match_substring_regex(values, pattern))
         self._count("list", pc.match_substring_regex(values, LIST))
+        self._count("object", pc.starts_with(values, '{"'))
 
     def _count_thousands(self, values: pa.Array, spelling: Spelling) -> None:
         """Counts numbers whose decimal mark may separate thousands."""
@@ -309,7 +315,7 @@ def _taken(facts: Facts, role: Role, before: str = "") -> Taken:
     if facts.all("year last") and bool(counts.get("day first")) != bool(counts.get("month first")):
         return Taken("day first" if counts["day first"] else "month first", "dates")
     if facts.share("number") >= MOSTLY:
-        return Taken("mostly numbers", "text")
+        return Taken("mostly numbers", "text", _mixed(facts))
     return Taken("text", "text", _note(facts))
 
 
@@ -321,19 +327,36 @@ def look_of_text(facts: Facts) -> str:
         return "is text that looks like dates, and is taken as categories: convert it to dates"
     if facts.all("list"):
         return "is text that looks like lists, and is taken as categories: convert it to lists"
-    return _note(facts) if any(facts.share(name) >= MOSTLY for name in OTHER_NUMBERS) else ""
+    spelt = any(facts.share(name) + facts.share("number") >= MOSTLY for name in OTHER_NUMBERS)
+    return _note(facts) if spelt or facts.share("object") >= MOSTLY or _are_partly_amounts(facts) else ""
+
+
+def _are_partly_amounts(facts: Facts) -> bool:
+    """Returns True if half of the values are numbers and some are no whole ones, which may be codes as 10, J, Q are."""
+    counts = facts.counts
+    whole = counts.get("integer", 0) == counts.get("number", 0) or counts.get("code", 0) > 0
+    return facts.share("number") >= HALF and not whole
+
+
+def _mixed(facts: Facts) -> str:
+    part = f"{100 * facts.share('number'):.0f} %"
+    return f"holds numbers ({part}) and other text, and is taken as text: --null-values reads words as missing"
 
 
 def _note(facts: Facts) -> str:
     """Returns a note on values that are read as text but look like something else."""
     if facts.share("list") >= MOSTLY:
         return f"looks like lists{'' if facts.all('list') else ', but for some values'}: taken as text"
+    if facts.share("object") >= MOSTLY:
+        return "looks like objects of JSON, and is taken as text: columns of their fields would be read"
     formats = [share for name in DATE_FORMATS if (share := facts.share(name))]
     if len(formats) > 1 and sum(formats) >= MOSTLY:
         return "looks like dates of several formats, and is taken as text: dates as 2024-01-31 would read it"
     for name, (_, remedy) in OTHER_NUMBERS.items():
         if facts.share(name) > 0 and facts.share(name) + facts.share("number") >= MOSTLY:
             return f"looks like {name}, and is taken as text: {remedy} would read it"
+    if _are_partly_amounts(facts):
+        return _mixed(facts)
     if 0 < facts.counts.get("missing", 0) < facts.num:
         return (
             f"holds words or marks such as NA, ? or - ({facts.counts['missing']:,}), taken as values: --null-values NA"
