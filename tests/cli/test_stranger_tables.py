@@ -413,3 +413,47 @@ def test_group_tells_of_words_among_numbers_and_of_names_of_another_case():
     assert remarks[0].startswith("column 'x' holds numbers (95 %) and other text, and is taken as text: --null-values")
     with pytest.raises(BadArgument, match=r"no column 'id', which --set-id names\. Did you mean 'ID'"):
         group(["t.csv"], ["id"], [], Path("others.parquet"))
+
+
+def test_ids_that_are_written_in_two_ways_are_told():
+    Path("t.csv").write_text("id,x\n6,1\n6.0,2\n7,3\n", encoding="utf-8")
+    said = "column 'id' holds whole numbers and decimals, taken as text: 6 and 6.0 are two ids."
+    assert said in sets_to_fit([Path("t.csv")], Recipe(("id",))).notes
+    Path("t.csv").write_text("id,x\n6.0,1\n6.0,2\n7.0,3\n", encoding="utf-8")
+    assert not sets_to_fit([Path("t.csv")], Recipe(("id",))).notes
+
+
+@pytest.mark.parametrize("word", ["<NA>", "NaT", "\\N", "#DIV/0!", "#VALUE!", "(null)"])
+def test_words_of_programs_for_missing_values(word):
+    """Numbers and dates beside them were names."""
+    for values in ("1 2.5 3", "2024-01-01 2024-01-02"):
+        notes(f"{values} {word}")
+        column = sets_to_fit([Path("t.csv")], Recipe(("id",)), None, Dialect(delimiter=";")).sets.elements["x"]
+        assert column.kind in ("numeric", "date") and column.missing().tolist() == [False] * (len(column) - 1) + [True]
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ("[1. 2.5\n 3. ]", [1.0, 2.5, 3.0]),
+        ("[1 2 30]", [1, 2, 30]),
+        ("[1, nan, 2.5]", [1.0, None, 2.5]),
+        ("[1 2 ... 8 9]", None),
+        ("[a b]", None),
+    ],
+)
+def test_lists_as_numpy_and_python_print_them(cell, expected):
+    Path("t.csv").write_text(f'id,x\n1,"{cell}"\n2,[]\n', encoding="utf-8")
+    column = sets_to_fit([Path("t.csv")], Recipe(("id",))).sets.elements["x"]
+    found = [None if missing else x for x, missing in zip(column.values.tolist(), column.missing(), strict=True)]
+    assert (found == expected) if expected else column.kind == "categorical"
+
+
+def test_names_that_differ_by_case_are_told(janossy):
+    rows = "".join(f"{i},{('US', 'us', 'FR')[i % 3]},{('Yes', 'yes', 'no')[i % 3]}\n" for i in range(30))
+    Path("t.csv").write_text("id,x,y\n" + rows, encoding="utf-8")
+    fit = ("fit", "t.csv", "--set-id", "id", "--target", "y", "--strategy", "k1", "--max-epochs", 1, "--out", "model")
+    code, stdout, _ = janossy(*fit)
+    assert code == 0 and "x seems to hold one name in several cases, taken as different: US and us" in stdout
+    assert "y seems to hold one name in several cases, taken as different: Yes and yes" in stdout
+    assert not hint_of("a A b aa AB")

@@ -1,7 +1,7 @@
 """Descriptions of the columns of sets and of the target, for the screen and the report."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from shlex import quote
 
@@ -64,8 +64,8 @@ def describe(sets: SetTable, reasons: Mapping[str, str] | None = None) -> Iterat
                 hint = (
                     f"{different} different whole numbers, tried as amounts and as codes: --categorical {quote(name)}?"
                 )
-            elif column.kind == "categorical" and (what := _spelled(column)):
-                hint = what.format(quote(name))
+            elif column.kind == "categorical":
+                hint = _spelled(column).format(quote(name)) or hint_of_case(column.categories)
             reason = (reasons or {}).get(name) or REASONS[column.kind]
             yield Described(name, owner, column.kind, values_of(column), int(column.missing().sum()), hint, reason)
 
@@ -168,6 +168,16 @@ def hint_of_missing(values: np.ndarray) -> str:
     found = [str(x) for x in far if (values == x).sum() >= FEWEST_SENTINELS]
     marks, listed = " and ".join(found), ",".join(found)
     return f"{marks} for missing values, taken as amounts: --null-values {listed}?" if found else ""
+
+
+def hint_of_case(names: Iterable[object]) -> str:
+    """Returns a hint on names of several letters that differ only by case, as US and us do; or ""."""
+    found: dict[str, str] = {}
+    for name in names:
+        if isinstance(name, str) and len(name) > 1 and (other := found.setdefault(name.casefold(), name)) != name:
+            pair = f"{_shortened(other)} and {_shortened(name)}"
+            return f"one name in several cases, taken as different: {pair}"
+    return ""
 
 
 def _is_constant(column: Column, sets: SetTable) -> bool:

@@ -23,7 +23,7 @@ from rich.console import Console
 
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect
-from janossy.cli.workflow.describing import describe, hint_of_missing, sizes_of
+from janossy.cli.workflow.describing import describe, hint_of_case, hint_of_missing, sizes_of
 from janossy.cli.workflow.display import FitDisplay, duration, say, screen, show_columns, warnings_said
 from janossy.cli.workflow.evaluation import Estimator, evaluate
 from janossy.cli.workflow.reading import File
@@ -266,6 +266,8 @@ def _show_classes(console: Console, name: str, values: np.ndarray, reason: str) 
     everything = [label for each in values for label in each] if are_labels else values
     different, counts = np.unique(np.array(everything), return_counts=True)
     say(console, f"target {name}: {len(different)} {'labels' if are_labels else 'classes'}, {reason}")
+    if what := hint_of_case(different.tolist()):
+        say(console, f"  {name} seems to hold {what}", style="yellow")
     rare = [str(each) for each, count in zip(different, counts, strict=True) if count < FOLDS]
     if rare:
         say(console, f"  fewer than {FOLDS} sets are of {', '.join(rare[:10])}", style="yellow")

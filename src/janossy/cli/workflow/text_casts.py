@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ import pyarrow.compute as pc
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.text_types import (
     CONTRADICTIONS,
+    INTEGER,
     LISTS,
     MISSING,
+    NUMBER,
     SEPARATED,
     TO_NANOSECONDS,
     Spelling,
@@ -97,8 +100,16 @@ def _list(text: str) -> list[Any]:
         try:
             items = ast.literal_eval(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
-            raise pa.ArrowInvalid(f"no list: {text[:40]}") from None
+            items = _numbers(text)
     return items
+
+
+def _numbers(text: str) -> list[Any]:
+    """Returns a list of numbers as NumPy prints them, between spaces, or with Python's nan."""
+    words = re.split(r"\s*,\s*|\s+", text[1:-1].strip())
+    if not all(word == "nan" or re.match(NUMBER, word) for word in words):
+        raise pa.ArrowInvalid(f"no list: {text[:40]}")
+    return [None if word == "nan" else int(word) if re.match(INTEGER, word) else float(word) for word in words]
 
 
 def _separated(values: pa.Array, kind: str, spelling: Spelling) -> pa.Array:

@@ -13,7 +13,8 @@ MARKS = ("?", "-", "--", ".")
 
 MISSING = (
     *("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "N/A", "NA", "NULL"),
-    *("NaN", "None", "n/a", "nan", "null", *MARKS),
+    *("NaN", "None", "n/a", "nan", "null", "<NA>", "NaT", "\\N", "(null)", *MARKS),
+    *("#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"),
 )
 """Words for a missing value among numbers, booleans and dates. In a column of text each is a value."""
 
@@ -284,7 +285,9 @@ def _taken(facts: Facts, role: Role, before: str = "") -> Taken:
     if role in ("id", "categorical", "class"):
         num_missing = counts.get("missing", 0) if role == "class" else 0
         whole = 0 < counts.get("whole", 0) == facts.num - num_missing
-        return Taken("int64" if whole else "text", "named as codes")
+        mixed = role == "id" and facts.all("number") and 0 < counts.get("integer", 0) < counts["number"]
+        note = "holds whole numbers and decimals, taken as text: 6 and 6.0 are two ids" if mixed else ""
+        return Taken("int64" if whole else "text", "named as codes", note)
     if facts.num == counts.get("missing", 0):
         return Taken("null", "no values")
     if facts.all("time"):
