@@ -323,6 +323,7 @@ def test_archives_of_other_files_are_named():
             "looks like objects of JSON, and is taken as text: columns of their fields would be read",
         ),
         ("1.5 2 unknown", "holds numbers (67 %) and other text, and is taken as text: --null-values reads words"),
+        ("5.00- 12- 7", "looks like numbers with signs or units beside them"),
         ("P12 P7 PTD", ""),
         ("1a 2b 3", ""),
         ("9 10 J", ""),
@@ -457,3 +458,9 @@ def test_names_that_differ_by_case_are_told(janossy):
     assert code == 0 and "x seems to hold one name in several cases, taken as different: US and us" in stdout
     assert "y seems to hold one name in several cases, taken as different: Yes and yes" in stdout
     assert not hint_of("a A b aa AB")
+
+
+@pytest.mark.parametrize("last", ["9999-12-31", "2024-12-31", "2024-12-31T10:00:00.123456789"])
+def test_dates_that_stand_for_missing_values_are_told(last):
+    said = "dates of the year 9999 for missing values: empty them, or name them as in --null-values 9999-12-31"
+    assert (hint_of(f"2024-01-01 2024-01-02 {last}") == said) == (last == "9999-12-31")

@@ -27,6 +27,9 @@ SENTINELS = [sign * (10**digits - 1) for digits in range(2, 7) for sign in (-1, 
 FEWEST_SENTINELS = 3
 """The fewest times that such a number occurs if it marks missing values."""
 
+LAST_YEAR = np.datetime64("9999", "Y")
+"""The year by which tables mark missing dates. Nanoseconds do not reach it."""
+
 EXCEL_DAYS = 30_000, 60_000
 """The range of Excel's numbers of days that are told of as dates: 1982 to 2064."""
 
@@ -58,6 +61,10 @@ def describe(sets: SetTable, reasons: Mapping[str, str] | None = None) -> Iterat
                 hint = "dates as day numbers of Excel, taken as amounts: write 45321 as 2024-01-30"
             elif column.kind == "numeric" and (what := hint_of_missing(column.values[~column.missing()])):
                 hint = what
+            elif column.kind == "date" and (column.values.astype("M8[Y]") >= LAST_YEAR).any():
+                hint = (
+                    "dates of the year 9999 for missing values: empty them, or name them as in --null-values 9999-12-31"
+                )
             elif owner == "element" and _is_constant(column, sets):
                 hint = f"one value in each set: --set-columns {quote(name)}?"
             elif column.kind == "numeric" and (different := _num_codes(column)) is not None:

@@ -56,7 +56,7 @@ OTHER_NUMBERS = {
     ),
     "numbers with signs or units beside them": (
         r"^[(<>≤≥~±−–]\s?\d[\d.,]*\)?$|^-?PT?\d[\dTYMWDHS.]*[YMWDHS]$|^-?\d+ days?,? [+-]?[\d:.]+$"
-        r"|^\d+ ?h(ours?)?,? ?\d+ ?m(in|inutes?)?( ?\d+ ?s)?$|^-?\d{1,4}:\d{2}(:\d{2}(\.\d+)?)?$"
+        r"|^\d+ ?h(ours?)?,? ?\d+ ?m(in|inutes?)?( ?\d+ ?s)?$|^-?\d{1,4}:\d{2}(:\d{2}(\.\d+)?)?$|^\d[\d.,]*-$"
         r"|^[+-]?\d[\d.,]*(\s[a-zA-Zµ°/²³]{1,6}|[µ°]|[kKM]|bn|[munµk]?[gms]|[cd]m|min|h|[kM]?W|[kMGT]B)$",
         "numbers without them",
     ),
