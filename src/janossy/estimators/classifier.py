@@ -13,7 +13,7 @@ from torch import Tensor
 
 from janossy.estimators.batches import Examples
 from janossy.estimators.calibration import temperature
-from janossy.estimators.class_codes import EXPECTED, classes_of, plain_classes
+from janossy.estimators.class_codes import EXPECTED, classes_of, of_one_type, plain_classes
 from janossy.estimators.class_targets import ClassTargets
 from janossy.estimators.fit_settings import Strategy
 from janossy.estimators.inputs import check_targets_given, groups_of, stream_of, weights_of
@@ -260,7 +260,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         """Returns the fraction of the sets whose class is right, or whose classes or labels are all right."""
         check_is_fitted(self)
         if self._class_targets.kind == "one":
-            return float(super().score(X, plain_classes(np.asarray(y)), sample_weight))
+            return float(super().score(X, plain_classes(np.asarray(of_one_type(y))), sample_weight))
         said = self.predict(X)
         if self._class_targets.kind == "labels":
             given = y.to_pylist() if hasattr(y, "to_pylist") else y

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, time, timedelta
 from typing import Any
 from warnings import warn
 
 import numpy as np
+import pyarrow as pa
 from torch import Tensor
 
 from janossy.tables.category import category_of
@@ -17,6 +19,9 @@ from janossy.tables.table import SetTable, set_name, tuples
 
 WEIGHTS = (1e-18, 1e18)
 """The least and the largest weight beside 0. Training divides them by their mean, in float32."""
+
+DATES = (date, time, timedelta, np.datetime64, np.timedelta64)
+"""Types whose numbers have a unit, which predictions would lose. pandas' periods are beside them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +162,9 @@ def with_targets(sets: SetTable, targets: Targets, add: bool, where: Where) -> t
                 "Convert the column to text if they are classes.",
                 stacklevel=3,
             )
+    dates = [name for name, column in columns.items() if column.kind == "date"]
+    if dates and len(dates) < len(columns):
+        raise ValueError(f"y expects numbers or text in several columns; got dates in {dates[0]!r}. Convert them.")
     arrays = [column.decoded() for column in columns.values()]
     return sets, arrays[0] if targets.flat else np.stack(arrays, 1)
 
@@ -183,6 +191,30 @@ def check_none_missing(y: np.ndarray) -> None:
     """Raises a ValueError if one of these targets, as objects, is None or NaN."""
     if y.dtype == object and (missing := _column(y).missing()).any():
         raise without_target(int(missing.argmax()))
+
+
+def columns_in_frame(y: Any) -> list[Any] | None:
+    """Returns the columns of a polars frame or an Arrow table, whose arrays would hold dates as numbers."""
+    if isinstance(y, pa.Table):
+        return list(y.columns)
+    return list(y.get_columns()) if is_of("polars", y) and hasattr(y, "get_columns") else None
+
+
+def check_no_dates(y: Any, classes: bool) -> None:
+    """Raises a ValueError if one of these targets is a date, a time or a duration."""
+    found: Any = None
+    for values in map(np.asarray, columns_in_frame(y) or [y]):
+        if values.dtype.kind in "Mm" and values.size:
+            found = values.flat[0]
+        elif values.dtype == object:
+            found = next((x for x in values.flat if isinstance(x, DATES) or hasattr(x, "to_timestamp")), None)
+        if found is not None:
+            expected = (
+                "SetRegressor expects numbers",
+                "SetClassifier expects classes that are text, numbers or booleans",
+            )
+            remedy = "numbers, such as days", "text"
+            raise ValueError(f"{expected[classes]} in y; got {found!r:.60}. Convert them to {remedy[classes]}.")
 
 
 def without_target(name: Any, place: str | None = None) -> ValueError:
