@@ -66,8 +66,8 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         numeric, categorical, set_columns: as in ``as_sets``, for X that is not a ``SetTable``.
         class_weight: as in scikit-learn: None, "balanced" or a dict. It weighs errors, and shifts probabilities.
         ordinal: True if the classes ascend, as grades do. Then only networks are tried, and learn cumulative logits.
-        checkpoint: a folder to which a fit is saved now and then. After a kill the same fit continues from it, to the
-            same result. None saves nothing.
+        checkpoint: a folder to which a fit is saved now and then. After a kill the same fit continues from it. The
+            result is the same if no run reaches ``time_budget``, which counts each run anew. None saves nothing.
         num_threads: the threads of networks and trees in training. None for one if batches or tables are small, else
             all that torch has. Another number gives slightly different weights, by rounding.
         device: the device of training and prediction, such as "cuda".

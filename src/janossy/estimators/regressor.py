@@ -8,6 +8,7 @@ from typing import Any, Literal, Self, cast, overload
 import numpy as np
 import torch
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
@@ -223,7 +224,8 @@ class SetRegressor(RegressorMixin, SetEstimator):
         check_is_fitted(self)
         y = self._numbers(y)
         if self.task_.loss != "cox":
-            return float(super().score(X, y, sample_weight))
+            unit = -np.frexp(np.abs(y).max(0))[1]  # a power of two: squares stay finite, and exact
+            return float(r2_score(np.ldexp(y, unit), np.ldexp(self.predict(X), unit), sample_weight=sample_weight))
         targets = torch.from_numpy(y)
         weights = torch.from_numpy(weights_of(sample_weight, len(targets)))
         return concordance(torch.from_numpy(self.predict(X)), targets, weights)
