@@ -348,6 +348,23 @@ def test_columns_of_classes_in_frames_of_other_libraries(frame):
     assert [each.tolist() for each in known.classes] == [["x", "y"], [1, 2]] and codes.tolist() == [[0, 1], [1, 0]]
 
 
+@pytest.mark.parametrize("y", ["amount", ["class", "amount"]])
+def test_amounts_in_files_are_no_classes(tmp_path, y):
+    sets, a, _ = bags(20)
+    table = {"x": [each[:, 0] for each in sets], "amount": a, "class": ["a", "b"] * 10}
+    parquet.write_table(pa.table(table), tmp_path / "sets.parquet")
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        SetClassifier("k1", **QUICK).fit(tmp_path / "sets.parquet", y)
+
+
+@pytest.mark.parametrize("other", [[0.5, 1.5, 2.5], np.array([-1, 2, 3])])
+def test_whole_numbers_that_merge_beside_other_targets_give_a_warning(other):
+    large = np.array([2**60, 2**60 + 1, 1], np.uint64)
+    table = {"x": [[1], [2], [3]], "large": large, "other": other}
+    with pytest.warns(UserWarning, match="column 'large' holds targets with more digits than float64 has"):
+        as_sets(table, ["large", "other"])
+
+
 def test_text_and_bytes_are_text_in_any_order():
     known, _, codes = classes_of(np.array(["a", b"b", "a"], object))
     assert known.classes[0].tolist() == ["a", "b"] and codes.tolist() == [0, 1, 0]

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
 
@@ -15,6 +16,7 @@ from janossy.estimators.batches import Examples
 from janossy.estimators.calibration import temperature
 from janossy.estimators.class_codes import EXPECTED, classes_of, of_one_type, plain_classes
 from janossy.estimators.class_targets import ClassTargets
+from janossy.estimators.classical.many_classes import without_many_classes
 from janossy.estimators.fit_settings import Strategy
 from janossy.estimators.inputs import check_targets_given, groups_of, stream_of, weights_of
 from janossy.estimators.out_of_fold import Fold
@@ -203,6 +205,8 @@ class SetClassifier(ClassifierMixin, SetEstimator):
             if len(classes) < 2:
                 where = "" if one else f", column {j}"
                 raise ValueError(f"{EXPECTED}{where}; got one class, {classes[0]!r}. Is y the right column?")
+            with without_many_classes():
+                check_classification_targets(classes)
         self._use(ClassTargets("one" if one else "columns", columns))
         if self.class_weight not in (None, "balanced") and not one:
             raise ValueError("class_weight expects 'balanced' for several columns of classes in files; got a dict.")

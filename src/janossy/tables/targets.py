@@ -11,7 +11,7 @@ import pyarrow as pa
 from torch import Tensor
 
 from janossy.tables.category import category_of
-from janossy.tables.columns import Column, Where
+from janossy.tables.columns import FLOAT_WHOLE, Column, Where
 from janossy.tables.grouping import ids_of, listed
 from janossy.tables.lists import Lists, array_columns, to_numpy
 from janossy.tables.sources import Source, is_of, named_columns, source
@@ -155,18 +155,26 @@ def with_targets(sets: SetTable, targets: Targets, add: bool, where: Where) -> t
         if column.missing().any():
             b = int(column.missing().argmax())
             raise without_target(ids[b], where(b) if targets.ids is None else None)
-    for name, column in columns.items():
-        if column.is_rounded():
+    dates = [name for name, column in columns.items() if column.kind == "date"]
+    if dates and len(dates) < len(columns):
+        raise ValueError(f"y expects numbers or text in several columns; got dates in {dates[0]!r}. Convert them.")
+    arrays = [column.decoded() for column in columns.values()]
+    joined = arrays[0] if targets.flat else np.stack(arrays, 1)
+    for (name, column), values in zip(columns.items(), arrays, strict=True):
+        if column.is_rounded() or (joined.dtype.kind == "f" and _become_equal(values)):
             warn(
                 f"column {name!r} holds targets with more digits than float64 has, and some that differ become equal. "
                 "Convert the column to text if they are classes.",
                 stacklevel=3,
             )
-    dates = [name for name, column in columns.items() if column.kind == "date"]
-    if dates and len(dates) < len(columns):
-        raise ValueError(f"y expects numbers or text in several columns; got dates in {dates[0]!r}. Convert them.")
-    arrays = [column.decoded() for column in columns.values()]
-    return sets, arrays[0] if targets.flat else np.stack(arrays, 1)
+    return sets, joined
+
+
+def _become_equal(values: np.ndarray) -> bool:
+    """Returns True if float64 makes two different whole numbers equal."""
+    if values.dtype.kind not in "iu" or max(-int(values.min()), int(values.max())) <= FLOAT_WHOLE:
+        return False
+    return len(np.unique(values.astype(np.float64))) < len(np.unique(values))
 
 
 def _followed_by(sets: SetTable, new: list[Any]) -> SetTable:
