@@ -28,6 +28,12 @@ ERRORS = {
     "nothing": (lambda: as_sets(None), TypeError, "a list of arrays, a Ragged, a table.*got NoneType. Convert it"),
     "text": (lambda: as_sets("abc"), TypeError, "got str"),
     "lazy": (lambda: as_sets(pl.DataFrame(LISTS).lazy()), TypeError, r"got LazyFrame. Convert it \(collect\(\)"),
+    "groups": (
+        lambda: as_sets(pd.DataFrame(LONG).groupby("id")),
+        TypeError,
+        r"a table; got its groups, a DataFrameGroupBy. Give the table itself: as_sets\(table, set_id='name'\)",
+    ),
+    "groups of polars": (lambda: as_sets(pl.DataFrame(LONG).group_by("id")), TypeError, "got its groups, a GroupBy"),
     "no sets": (lambda: as_sets([]), ValueError, "one set or more; got none"),
     "no rows": (lambda: as_sets(pd.DataFrame(LONG)[:0], set_id="id"), ValueError, "one set or more; got none"),
     "no rows of lists": (lambda: as_sets(pa.table(LISTS)[:0]), ValueError, "one set or more; got none"),

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 import torch
@@ -312,3 +313,68 @@ def test_other_class_weights_are_refused(tmp_path, given, in_memory):
     message = r"class_weight expects (None, 'balanced' or a dict|classes of y, \['ja', 'nein'\])"
     with pytest.raises(ValueError, match=f"{message}; got"):
         model.fit(sets, y) if in_memory else model.fit(sets_in_file(tmp_path, sets, y=y), "y")
+
+
+MIXED = {
+    "text and numbers": (["a", 1], "one type.*got str and, in row 1, 1"),
+    "text and booleans": ([True, "a"], "one type.*got bool and, in row 1, 'a'"),
+    "text and NaN": (["a", np.nan], "a target for every set; got none for set 1"),
+    "text and None": (["a", None], "a target for every set; got none for set 1"),
+}
+
+
+@pytest.mark.parametrize("form", [list, tuple, lambda y: np.array(y, object), lambda y: np.array([y, y], object).T])
+@pytest.mark.parametrize("name", MIXED)
+def test_classes_of_several_types_do_not_become_text(name, form):
+    y, message = MIXED[name]
+    with pytest.raises((TypeError, ValueError), match=message):
+        classes_of(form(y * 5))
+
+
+@pytest.mark.parametrize("y", [[1, 2.0], [Decimal(1), 2], [np.int8(1), 2.0]])
+def test_numbers_of_several_types_are_numbers(y):
+    known, _, codes = classes_of(np.array(y, object))
+    assert known.classes[0].tolist() == [1, 2] and codes.tolist() == [0, 1]
+
+
+def test_numbers_of_several_types_that_floats_would_merge_are_refused():
+    with pytest.raises(TypeError, match=r"one type.*got Decimal and, in row 1, 9007199254740993"):
+        classes_of(np.array([Decimal("0.5"), 2**53 + 1, 2**53], object))
+
+
+@pytest.mark.parametrize("frame", [pa.table, pl.DataFrame])
+def test_columns_of_classes_in_frames_of_other_libraries(frame):
+    known, _, codes = classes_of(frame({"a": ["x", "y"], "b": [2, 1]}))
+    assert [each.tolist() for each in known.classes] == [["x", "y"], [1, 2]] and codes.tolist() == [[0, 1], [1, 0]]
+
+
+@pytest.mark.parametrize("y", ["amount", ["class", "amount"]])
+def test_amounts_in_files_are_no_classes(tmp_path, y):
+    sets, a, _ = bags(20)
+    table = {"x": [each[:, 0] for each in sets], "amount": a, "class": ["a", "b"] * 10}
+    parquet.write_table(pa.table(table), tmp_path / "sets.parquet")
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        SetClassifier("k1", **QUICK).fit(tmp_path / "sets.parquet", y)
+
+
+@pytest.mark.parametrize("other", [[0.5, 1.5, 2.5], np.array([-1, 2, 3])])
+def test_whole_numbers_that_merge_beside_other_targets_give_a_warning(other):
+    large = np.array([2**60, 2**60 + 1, 1], np.uint64)
+    table = {"x": [[1], [2], [3]], "large": large, "other": other}
+    with pytest.warns(UserWarning, match="column 'large' holds targets with more digits than float64 has"):
+        as_sets(table, ["large", "other"])
+
+
+def test_text_and_bytes_are_text_in_any_order():
+    known, _, codes = classes_of(np.array(["a", b"b", "a"], object))
+    assert known.classes[0].tolist() == ["a", "b"] and codes.tolist() == [0, 1, 0]
+
+
+def test_decimals_in_columns_of_classes_are_numbers():
+    y = np.array([[Decimal("1.0"), "a"], [Decimal(2), "b"]], object)
+    assert classes_of(y)[0].classes[0].tolist() == [1, 2]
+
+
+def test_a_missing_label_is_refused():
+    with pytest.raises(ValueError, match="labels that are text or numbers; got nan"):
+        classes_of([{1.0}, {2.0, float("nan")}])

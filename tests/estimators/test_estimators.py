@@ -192,6 +192,13 @@ def test_importance_is_the_prediction_less_that_without_the_element(recurrent, m
     np.testing.assert_allclose(recurrent.element_importance(sets).changes, found.changes, atol=1e-5)
 
 
+def test_importance_of_an_empty_set_alone(classifier, tmp_path):
+    pytest.importorskip("matplotlib")
+    found = classifier.element_importance([np.zeros((0, 2))])
+    assert found[0].shape == (0,)
+    found.plot(0, path=tmp_path / "empty.png")
+
+
 def test_importance_is_drawn(classifier, tmp_path):
     pytest.importorskip("matplotlib")
     found = classifier.element_importance([np.array([[2.0, 0.0], [0.0, 0.0]])])

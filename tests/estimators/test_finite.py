@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from janossy.batch import SetPredictor
+from janossy.cli.workflow.scoring import scores
 from janossy.estimators import SetClassifier, SetRegressor, save
 
 SETTINGS = {"max_epochs": 3, "validation": 0.2, "random_state": 0}
@@ -30,6 +31,18 @@ def test_targets_of_any_order_of_magnitude(power, strategy):
         found = SetRegressor(strategy, **SETTINGS).fit(X, np.ldexp(y, power)).predict(X, return_std=True)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(np.ldexp(one, -power), other)
+
+
+@pytest.mark.parametrize("power", [-1030, -600, 0, 600, 1020])
+def test_a_score_has_no_unit(power):
+    X, y = sets()
+    expected = SetRegressor("linear", **SETTINGS).fit(X, y).score(X, y)
+    y = np.ldexp(y, power)
+    model = SetRegressor("linear", **SETTINGS).fit(X, y)
+    assert expected < 0.999 and model.score(X, y) == pytest.approx(expected, abs=1e-6)
+    of_command = scores(y, model.predict(X), "regression")
+    assert of_command["R²"] == pytest.approx(expected, abs=1e-6)
+    assert of_command["root mean squared error"] >= of_command["mean absolute error"] > 0
 
 
 def test_targets_of_several_magnitudes():

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from torch import Tensor
 from janossy.estimators.class_targets import ClassTargets
 from janossy.estimators.classical.many_classes import without_many_classes
 from janossy.tables.category import category_of
-from janossy.tables.targets import check_none_missing
+from janossy.tables.targets import check_no_dates, check_none_missing, columns_in_frame
 
 FEW = 20
 """The most sets whose classes may all differ without a warning, as in scikit-learn."""
@@ -30,6 +31,9 @@ def classes_of(y: Any) -> tuple[ClassTargets, np.ndarray, Tensor]:
 
     Raises: ValueError for one class only, missing targets, or lists that may be columns or labels.
     """
+    if (frame := columns_in_frame(y)) is not None:
+        check_no_dates(y, True)
+        y = np.array([np.asarray(each).astype(object) for each in frame]).T
     y = y.to_pylist() if hasattr(y, "to_pylist") else y
     if (labels := _labels_of(y)) is not None:
         known = _sorted({label for each in labels for label in each})
@@ -44,26 +48,38 @@ def classes_of(y: Any) -> tuple[ClassTargets, np.ndarray, Tensor]:
         raise ValueError("SetClassifier expects y with a column of classes or more; got none. Is y the right table?")
     table: Any = np.asarray(y) if getattr(y, "ndim", 1) == 2 or _are_flags(y) else None
     if table is not None and table.shape[1] != 1:
-        columns = [np.array(column.tolist()) if table.dtype == object else column for column in table.T]
+        columns = [np.array(plain_classes(column).tolist()) if table.dtype == object else column for column in table.T]
         found = [_coded(column, f", column {j}") for j, column in enumerate(columns)]
         codes = np.stack([each for _, each in found], 1)
         return ClassTargets("columns", [classes for classes, _ in found]), table, torch.from_numpy(codes)
     if getattr(getattr(y, "dtype", None), "kind", "") in NULLABLE and not isinstance(y.dtype, np.dtype):
         y = np.asarray(y, dtype=object)
-    y = plain_classes(column_or_1d(y, warn=True))
+    y = plain_classes(column_or_1d(of_one_type(y), warn=True))
     classes, codes = _coded(y)
     return ClassTargets("one", [classes]), y, torch.from_numpy(codes)
 
 
+def of_one_type(y: Any) -> Any:
+    """Returns lists of text and other values as objects, of which NumPy would make text. Other targets stay."""
+    is_list = isinstance(y, list | tuple) and not all(isinstance(x, str) for x in y)
+    if is_list and not any(isinstance(x, Sequence) and not isinstance(x, str | bytes) for x in y):
+        return np.array(y, object) if np.asarray(y).dtype.kind in "US" else y
+    return y
+
+
 def plain_classes(y: np.ndarray) -> np.ndarray:
-    """Returns classes (B,) that are UUIDs, bytes, decimals or whole numbers beyond 64 bits as numbers or text."""
-    if y.ndim != 1 or y.dtype.kind not in "OS" or not len(y) or isinstance(y[0], str):
+    """Returns classes (B,) that are UUIDs, bytes, decimals or whole numbers beyond 64 bits as numbers or text.
+
+    Raises: TypeError or ValueError for classes of several types, or a missing class.
+    """
+    if y.ndim != 1 or y.dtype.kind not in "OS" or all(isinstance(x, str) for x in y):
         return y
+    check_no_dates(y, True)
     check_none_missing(y)
     found = [category_of(x) for x in y.tolist()]
     if any(isinstance(x, str) or (isinstance(x, int) and not -(2**63) <= x < 2**63) for x in found):
         return np.array([str(x) for x in found])
-    return np.array(found) if len({type(x) for x in found}) == 1 else y
+    return np.array(found)
 
 
 def _labels_of(y: Any) -> list[list[Any]] | None:
@@ -100,6 +116,7 @@ def _are_flags(y: Any) -> bool:
 
 def _coded(y: np.ndarray, where: str = "") -> tuple[np.ndarray, np.ndarray]:
     """Returns the classes of one column, ascending, and its codes (B,)."""
+    check_no_dates(y, True)
     check_none_missing(y)
     with without_many_classes():
         check_classification_targets(y)
@@ -116,7 +133,13 @@ def _coded(y: np.ndarray, where: str = "") -> tuple[np.ndarray, np.ndarray]:
 
 
 def _sorted(labels: set[Any]) -> np.ndarray:
-    """Returns labels as an array, ascending. Raises: ValueError for labels that cannot be compared."""
+    """Returns labels as an array, ascending.
+
+    Raises: ValueError for labels that cannot be compared, for dates, and for a missing label.
+    """
+    check_no_dates(np.array([*labels, None], object), True)  # None keeps labels that are tuples in one dimension
+    if missing := [label for label in labels if isinstance(label, float) and isnan(label)]:
+        raise ValueError(f"y expects labels that are text or numbers; got {missing[0]}. Leave it out.")
     try:
         return np.array(sorted(labels))
     except TypeError:

@@ -8,13 +8,15 @@ import numpy as np
 import torch
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
 
 from janossy.estimators.batches import Examples
 from janossy.estimators.calibration import temperature
-from janossy.estimators.class_codes import EXPECTED, classes_of, plain_classes
+from janossy.estimators.class_codes import EXPECTED, classes_of, of_one_type, plain_classes
 from janossy.estimators.class_targets import ClassTargets
+from janossy.estimators.classical.many_classes import without_many_classes
 from janossy.estimators.fit_settings import Strategy
 from janossy.estimators.inputs import check_targets_given, groups_of, stream_of, weights_of
 from janossy.estimators.out_of_fold import Fold
@@ -66,8 +68,8 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         numeric, categorical, set_columns: as in ``as_sets``, for X that is not a ``SetTable``.
         class_weight: as in scikit-learn: None, "balanced" or a dict. It weighs errors, and shifts probabilities.
         ordinal: True if the classes ascend, as grades do. Then only networks are tried, and learn cumulative logits.
-        checkpoint: a folder to which a fit is saved now and then. After a kill the same fit continues from it, to the
-            same result. None saves nothing.
+        checkpoint: a folder to which a fit is saved now and then. After a kill the same fit continues from it. The
+            result is the same if no run reaches ``time_budget``, which counts each run anew. None saves nothing.
         num_threads: the threads of networks and trees in training. None for one if batches or tables are small, else
             all that torch has. Another number gives slightly different weights, by rounding.
         device: the device of training and prediction, such as "cuda".
@@ -203,6 +205,8 @@ class SetClassifier(ClassifierMixin, SetEstimator):
             if len(classes) < 2:
                 where = "" if one else f", column {j}"
                 raise ValueError(f"{EXPECTED}{where}; got one class, {classes[0]!r}. Is y the right column?")
+            with without_many_classes():
+                check_classification_targets(classes)
         self._use(ClassTargets("one" if one else "columns", columns))
         if self.class_weight not in (None, "balanced") and not one:
             raise ValueError("class_weight expects 'balanced' for several columns of classes in files; got a dict.")
@@ -260,7 +264,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         """Returns the fraction of the sets whose class is right, or whose classes or labels are all right."""
         check_is_fitted(self)
         if self._class_targets.kind == "one":
-            return float(super().score(X, plain_classes(np.asarray(y)), sample_weight))
+            return float(super().score(X, plain_classes(np.asarray(of_one_type(y))), sample_weight))
         said = self.predict(X)
         if self._class_targets.kind == "labels":
             given = y.to_pylist() if hasattr(y, "to_pylist") else y

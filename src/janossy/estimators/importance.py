@@ -63,7 +63,7 @@ class ElementImportance:
             from matplotlib.figure import Figure  # noqa: PLC0415
         except ImportError as error:
             raise ImportError("ElementImportance.plot needs matplotlib: pip install 'janossy[plot]'.") from error
-        changes = self[b].reshape(len(self[b]), -1)
+        changes = self[b] if self[b].ndim == 2 else self[b][:, None]
         names = [f"element {i}" for i in range(len(changes))] if labels is None else labels
         if len(names) != len(changes):
             raise ValueError(f"plot expects a label for each of the {len(changes)} elements; got {len(names)}.")

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self, cast, overload
 import numpy as np
 import torch
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
@@ -24,6 +25,7 @@ from janossy.estimators.tasks import LOSSES, Regression
 from janossy.estimators.trials import Progress
 from janossy.tables.forms import Names
 from janossy.tables.stream import SetStream
+from janossy.tables.targets import check_no_dates
 
 NORMAL_QUARTILES = 1.349
 """The distance between the quartiles of a normal distribution, in standard deviations."""
@@ -126,7 +128,7 @@ class SetRegressor(RegressorMixin, SetEstimator):
         check_targets_given(y, self)
         self._forget()
         sets = self._sets(X, reset=True)
-        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", estimator=self)
+        y = self._numbers(y)
         check_consistent_length(sets, y)
         if y.ndim > 2:
             raise ValueError(f"SetRegressor expects y of shape (B,) or (B, t); got {y.shape}.")
@@ -161,6 +163,10 @@ class SetRegressor(RegressorMixin, SetEstimator):
             return torch.from_numpy(((columns - self.y_mean_) / self.y_scale_).astype(np.float32))
 
         return StreamTargets(self._task(len(self.y_scale_)), encode, lambda targets: torch.ones(len(targets)))
+
+    def _numbers(self, y: Any) -> np.ndarray:
+        check_no_dates(y, False)
+        return cast(np.ndarray, check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", estimator=self))
 
     def _check_loss(self) -> None:
         """Raises a ValueError for an unknown loss or invalid quantiles."""
@@ -216,9 +222,11 @@ class SetRegressor(RegressorMixin, SetEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Returns R². For the loss "cox" it is the concordance: the fraction of comparable pairs in the right order."""
         check_is_fitted(self)
+        y = self._numbers(y)
         if self.task_.loss != "cox":
-            return float(super().score(X, y, sample_weight))
-        targets = torch.from_numpy(check_array(y, dtype=np.float64, input_name="y", estimator=self))
+            unit = -np.frexp(np.abs(y).max(0))[1]  # a power of two: squares stay finite, and exact
+            return float(r2_score(np.ldexp(y, unit), np.ldexp(self.predict(X), unit), sample_weight=sample_weight))
+        targets = torch.from_numpy(y)
         weights = torch.from_numpy(weights_of(sample_weight, len(targets)))
         return concordance(torch.from_numpy(self.predict(X)), targets, weights)
 

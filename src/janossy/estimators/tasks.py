@@ -104,7 +104,7 @@ class Classification:
 
     def chosen(self, mean: Tensor, targets: Tensor) -> Tensor:
         """Returns the entries (B, t) of the target classes."""
-        columns = targets.reshape(len(targets), -1)
+        columns = targets if targets.dim() == 2 else targets[:, None]
         each = [part.gather(1, columns[:, j : j + 1]) for j, part in enumerate(self.parts(mean))]
         return torch.cat(each, 1)
 

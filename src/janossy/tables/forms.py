@@ -127,6 +127,11 @@ def as_sets(
     """
     if hasattr(X, "toarray"):  # before Mapping: scipy has a sparse matrix that is a dict
         raise TypeError(f"as_sets expects dense elements; got a sparse {type(X).__name__}. Call its toarray().")
+    if type(X).__name__.endswith("GroupBy"):
+        raise TypeError(
+            f"as_sets expects a table; got its groups, a {type(X).__name__}. Give the table itself: as_sets(table, "
+            "set_id='name')."
+        )
     if isinstance(X, Iterator | KeysView | ValuesView | deque) and not hasattr(X, "__arrow_c_stream__"):
         X = list(X)
     if is_of("pandas", X) and str(getattr(X, "dtype", "")) == "object":  # a Series or an index of lists or arrays

@@ -11,6 +11,7 @@ from janossy.tables.codes import ROUNDING, CategoryCodes, Number, Turns
 from janossy.tables.columns import Column, Where
 from janossy.tables.encoder import TableEncoder
 from janossy.tables.table import SetTable
+from janossy.tables.targets import check_no_dates
 
 MAX_CLASSES = 10_000
 """The most classes of a target. A target with more different values has no classes."""
@@ -77,6 +78,7 @@ class RunningStatistics:
 
     def add(self, sets: SetTable, targets: np.ndarray, classes: bool, where: Where) -> None:
         """Adds a piece. If ``classes``, the values of the targets are counted; else their moments are added."""
+        check_no_dates(targets, classes)
         sizes = sets.sizes
         self.join(
             RunningStatistics(

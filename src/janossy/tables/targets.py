@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, time, timedelta
 from typing import Any
 from warnings import warn
 
 import numpy as np
+import pyarrow as pa
 from torch import Tensor
 
 from janossy.tables.category import category_of
-from janossy.tables.columns import Column, Where
+from janossy.tables.columns import FLOAT_WHOLE, Column, Where
 from janossy.tables.grouping import ids_of, listed
 from janossy.tables.lists import Lists, array_columns, to_numpy
 from janossy.tables.sources import Source, is_of, named_columns, source
@@ -17,6 +19,9 @@ from janossy.tables.table import SetTable, set_name, tuples
 
 WEIGHTS = (1e-18, 1e18)
 """The least and the largest weight beside 0. Training divides them by their mean, in float32."""
+
+DATES = (date, time, timedelta, np.datetime64, np.timedelta64)
+"""Types whose numbers have a unit, which predictions would lose. pandas' periods are beside them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,15 +155,26 @@ def with_targets(sets: SetTable, targets: Targets, add: bool, where: Where) -> t
         if column.missing().any():
             b = int(column.missing().argmax())
             raise without_target(ids[b], where(b) if targets.ids is None else None)
-    for name, column in columns.items():
-        if column.is_rounded():
+    dates = [name for name, column in columns.items() if column.kind == "date"]
+    if dates and len(dates) < len(columns):
+        raise ValueError(f"y expects numbers or text in several columns; got dates in {dates[0]!r}. Convert them.")
+    arrays = [column.decoded() for column in columns.values()]
+    joined = arrays[0] if targets.flat else np.stack(arrays, 1)
+    for (name, column), values in zip(columns.items(), arrays, strict=True):
+        if column.is_rounded() or (joined.dtype.kind == "f" and _become_equal(values)):
             warn(
                 f"column {name!r} holds targets with more digits than float64 has, and some that differ become equal. "
                 "Convert the column to text if they are classes.",
                 stacklevel=3,
             )
-    arrays = [column.decoded() for column in columns.values()]
-    return sets, arrays[0] if targets.flat else np.stack(arrays, 1)
+    return sets, joined
+
+
+def _become_equal(values: np.ndarray) -> bool:
+    """Returns True if float64 makes two different whole numbers equal."""
+    if values.dtype.kind not in "iu" or max(-int(values.min()), int(values.max())) <= FLOAT_WHOLE:
+        return False
+    return len(np.unique(values.astype(np.float64))) < len(np.unique(values))
 
 
 def _followed_by(sets: SetTable, new: list[Any]) -> SetTable:
@@ -183,6 +199,30 @@ def check_none_missing(y: np.ndarray) -> None:
     """Raises a ValueError if one of these targets, as objects, is None or NaN."""
     if y.dtype == object and (missing := _column(y).missing()).any():
         raise without_target(int(missing.argmax()))
+
+
+def columns_in_frame(y: Any) -> list[Any] | None:
+    """Returns the columns of a polars frame or an Arrow table, whose arrays would hold dates as numbers."""
+    if isinstance(y, pa.Table):
+        return list(y.columns)
+    return list(y.get_columns()) if is_of("polars", y) and hasattr(y, "get_columns") else None
+
+
+def check_no_dates(y: Any, classes: bool) -> None:
+    """Raises a ValueError if one of these targets is a date, a time or a duration."""
+    found: Any = None
+    for values in map(np.asarray, columns_in_frame(y) or [y]):
+        if values.dtype.kind in "Mm" and values.size:
+            found = values.flat[0]
+        elif values.dtype == object:
+            found = next((x for x in values.flat if isinstance(x, DATES) or hasattr(x, "to_timestamp")), None)
+        if found is not None:
+            expected = (
+                "SetRegressor expects numbers",
+                "SetClassifier expects classes that are text, numbers or booleans",
+            )
+            remedy = "numbers, such as days", "text"
+            raise ValueError(f"{expected[classes]} in y; got {found!r:.60}. Convert them to {remedy[classes]}.")
 
 
 def without_target(name: Any, place: str | None = None) -> ValueError:

@@ -217,7 +217,9 @@ def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskNam
         raise BadArgument(f"{files}: all sets are empty. Are these the right columns of lists?")
     taken = taken_as(targets)
     if targets.dtype.kind == "M":
-        raise BadArgument(f"{files}: the target {names[0]!r} holds dates. Convert them to numbers, such as days.")
+        raise BadArgument(
+            f"{files}: the target {names[0]!r} holds dates. Convert them to numbers, such as days, or to text."
+        )
     if task == "regression" and targets.dtype.kind not in "iufb":
         raise no_regression(files, names[0])
     piece = "" if read.stream is None else f"{len(read.stream):,} sets, of which the first "

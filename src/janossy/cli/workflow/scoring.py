@@ -40,10 +40,12 @@ def scores(targets: np.ndarray, predictions: np.ndarray, task: TaskName, names: 
         return {"accuracy": float(right.mean()), "balanced accuracy": float(np.mean(recalls))}
     targets = targets.astype(np.float64)
     errors = predictions.astype(np.float64) - targets
+    power, of_errors = (int(np.frexp(np.abs(values).max())[1]) for values in (targets, errors))  # squares stay finite
+    near_one = np.ldexp(errors, -of_errors)
     return {
-        "R²": _r2(targets, errors) if len(targets) > 1 else float("nan"),
-        "root mean squared error": float(np.sqrt(np.square(errors).mean())),
-        "mean absolute error": float(np.abs(errors).mean()),
+        "R²": _r2(np.ldexp(targets, -power), np.ldexp(errors, -power)) if len(targets) > 1 else float("nan"),
+        "root mean squared error": float(np.ldexp(np.sqrt(np.square(near_one).mean()), of_errors)),
+        "mean absolute error": float(np.ldexp(np.abs(near_one).mean(), of_errors)),
     }
 
 
