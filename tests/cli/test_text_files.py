@@ -619,7 +619,7 @@ def test_sets_without_a_target_are_left_out_of_a_fit_and_of_a_score(janossy):
     without = [value if order % 4 else None for order, value in zip(columns["order"], columns["returned"], strict=True)]
     write("orders.csv", {**columns, "returned": without})
     code, out, _ = janossy(*FIT, "--out", "model")
-    assert code == 0 and "10 sets have no target, and are left out." in out
+    assert code == 0 and "left out, as they have no target: 10 of 40 sets." in out
     code, out, _ = janossy("predict", "model", "orders.csv", "--out", "p.parquet")
     assert code == 0 and "of the 30 sets of 40 that have a target" in out
     assert parquet.read_table("p.parquet").num_rows == 40

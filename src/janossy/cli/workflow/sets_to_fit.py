@@ -90,7 +90,7 @@ def sets_to_fit(
         notes += [f"column {name!r} {why}: --drop {quote(name)}, or --drop-ids?" for name, why in counting.items()]
     rows, labelled = with_targets(rows, recipe)
     if labelled is not None:
-        notes.append(f"{(~labelled).sum():,} sets have no target, and are left out.")
+        notes.append(f"left out, as they have no target: {(~labelled).sum():,} of {len(labelled):,} sets.")
     read = sets_of(rows, recipe)
     if not has_lists(rows.table) and read.sets.sizes.max() == 1 and (line := hint(read.sets.elements)):
         notes.append(line)
