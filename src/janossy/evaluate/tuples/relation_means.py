@@ -11,11 +11,10 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from janossy.evaluate.loading import LOADING
 from janossy.evaluate.on_kernels import on_kernels_eagerly, on_threads, one_by_one, takes_gradients, unless_compiling
-from janossy.evaluate.rows.recompute import gradients_again, stateless_again
+from janossy.evaluate.rows.recompute import computed_again, gradients_again, stateless_again
 from janossy.evaluate.tuples.series_means import Series, others_mean
 from janossy.functions.structure import ACTIVATIONS
 from janossy.kernels.expansions import EXPANSIONS, TYPICAL_BOUND, num_harmonics
@@ -143,7 +142,7 @@ def _by_tuples(x: Tensor, activation: Callable[[Tensor], Tensor], memory_budget:
     if num_sets * n <= step:
         found = means(0)
     else:
-        found = torch.cat([checkpoint(means, first, use_reentrant=False) for first in range(0, num_sets * n, step)])
+        found = torch.cat([computed_again(means, first) for first in range(0, num_sets * n, step)])
     result: Tensor = found.unflatten(0, (num_sets, n))
     return result
 
