@@ -7,6 +7,7 @@ import torch
 from torch.utils.data import Sampler, default_collate
 
 from janossy.checks import check_flag, check_integer
+from janossy.sets.conversion import as_numbers, is_integer
 from janossy.sets.ragged import Ragged
 
 
@@ -80,12 +81,19 @@ class SimilarSizes(Sampler[list[int]]):
         drop_last: bool = False,
         seed: int = 0,
     ) -> None:
-        self.sizes = torch.as_tensor(sizes, dtype=None if len(sizes) else torch.long)
-        if self.sizes.dim() != 1 or self.sizes.is_floating_point() or bool((self.sizes < 0).any()):
+        try:
+            self.sizes = as_numbers(sizes)
+        except (TypeError, ValueError, RuntimeError):
+            raise TypeError(
+                f"SimilarSizes expects sizes as whole numbers >= 0, one per set; got {type(sizes).__name__}. Write "
+                "[len(x) for x, _ in dataset]."
+            ) from None
+        if self.sizes.dim() != 1 or not is_integer(self.sizes) or bool((self.sizes.long() < 0).any()):
             raise ValueError(
                 f"SimilarSizes expects sizes as whole numbers >= 0, one per set; got {self.sizes.dtype} of shape "
                 f"{tuple(self.sizes.shape)}. Write [len(x) for x, _ in dataset]."
             )
+        self.sizes = self.sizes.long()
         for name, value, least in (("batch_size", batch_size, 1), ("pool", pool, 1), ("seed", seed, 0)):
             check_integer("SimilarSizes", name, value, least)
         check_flag("SimilarSizes", "shuffle", shuffle)
