@@ -181,6 +181,11 @@ def until(draws: Draws, tolerance: float | Tensor, confidence: float) -> tuple[S
     active = list(range(len(sizes)))
     for step in range(max(map(len, looks.values()), default=1)):
         sample = draws.take(active, {n: at[min(step, len(at) - 1)] for n, at in looks.items()})
+        if tolerance.dim() > 1 or tolerance.numel() not in (1, sample.mean.shape[1]):
+            raise ValueError(
+                f"predict expects a tolerance as a number, or one per output, {tuple(sample.mean.shape[1:])}; got shape "
+                f"{tuple(tolerance.shape)}. Give one number for all outputs."
+            )
         finished = finished | (sample.margin(confidences) <= tolerance).all(1)
         left = ~finished & sample.mean.isfinite().all(1)
         active = [b for b in left.nonzero()[:, 0].tolist() if step + 1 < len(looks[sizes[b]])]
