@@ -124,7 +124,7 @@ def exact(mean: Tensor, keep_outputs: bool) -> Prediction:
     none = torch.zeros(len(mean), dtype=torch.long, device=mean.device)
     outputs = sample = None
     if keep_outputs:
-        outputs, sets = mean[:, None], torch.arange(len(mean))
+        outputs, sets = mean[:, None], torch.arange(len(mean), device="cpu")
         sample = Sample(mean, sets, torch.zeros_like(sets), none.to(widest(mean.device)) + 1)
     return Prediction(mean, torch.zeros_like(mean), none, none, none == 0, outputs=outputs, sample=sample)
 
@@ -137,7 +137,7 @@ def of_groups(parts: Sequence[Prediction], groups: Sequence[Tensor]) -> Predicti
     if len(parts) == 1:
         return parts[0]
     joined, numbers = together(parts), torch.cat(list(groups))
-    places = torch.empty_like(numbers).scatter_(0, numbers, torch.arange(len(numbers)))
+    places = torch.empty_like(numbers).scatter_(0, numbers, torch.arange(len(numbers), device="cpu"))
 
     def ordered(value: Any) -> Any:
         if isinstance(value, Sample):

@@ -56,7 +56,7 @@ def as_numbers(x: Any) -> Tensor:
     if isinstance(x, Tensor):
         return x
     return torch.as_tensor(
-        _readable(np.asarray(x) if hasattr(x, "__array__") else x), dtype=None if len(x) else torch.long
+        _readable(np.asarray(x) if hasattr(x, "__array__") else x), dtype=None if len(x) else torch.long, device="cpu"
     )
 
 

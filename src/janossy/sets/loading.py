@@ -119,7 +119,7 @@ class SimilarSizes(Sampler[list[int]]):
         orders = [torch.argsort(self.sizes, stable=True)]
         if self.shuffle:
             generator.manual_seed((self.seed + 0x9E3779B97F4A7C15 * (self.epoch + 1)) % 2**63)
-            shuffled = torch.randperm(len(self.sizes), generator=generator)
+            shuffled = torch.randperm(len(self.sizes), generator=generator, device="cpu")
             orders = [
                 some[self.sizes[some].argsort(stable=True)] for some in shuffled.split(self.batch_size * self.pool)
             ]
@@ -128,5 +128,5 @@ class SimilarSizes(Sampler[list[int]]):
         fewest = self.batch_size if self.drop_last else 1
         batches = [batch for batch in batches if len(batch) >= fewest]
         if self.shuffle:
-            batches = [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]
+            batches = [batches[i] for i in torch.randperm(len(batches), generator=generator, device="cpu").tolist()]
         return iter(batches)

@@ -113,7 +113,7 @@ class Ragged:
         """
         check_tensor(values, "Ragged.from_sizes", "values (N, *features)")
         sizes = whole_numbers(sizes, "sizes")
-        offsets = upload(torch.tensor([0, *sizes], dtype=torch.long).cumsum(0), values.device)
+        offsets = upload(torch.tensor([0, *sizes], dtype=torch.long, device="cpu").cumsum(0), values.device)
         if min(sizes, default=0) < 0 or sum(sizes) != len(values):
             raise ValueError(
                 f"Ragged.from_sizes expects sizes >= 0 that sum to the number of elements, {len(values)}; "

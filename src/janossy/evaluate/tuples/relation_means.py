@@ -150,8 +150,8 @@ def _by_tuples(x: Tensor, activation: Callable[[Tensor], Tensor], memory_budget:
 @lru_cache(maxsize=64)
 def _tuples_of_others(n: int, k: int) -> Tensor:
     """Returns the (k − 1)-tuples of the other elements for each of n elements, (n, T, k − 1)."""
-    tuples = torch.tensor(list(permutations(range(1, n), k - 1)))
-    return (torch.arange(n)[:, None, None] + tuples) % n
+    tuples = torch.tensor(list(permutations(range(1, n), k - 1)), device="cpu")
+    return (torch.arange(n, device="cpu")[:, None, None] + tuples) % n
 
 
 def _relu_by_sorting(x: Tensor) -> Tensor:
@@ -178,7 +178,8 @@ def _by_size(p: Tensor, sizes: Sequence[int], mean: Callable[[Tensor], Tensor]) 
         return mean(p.unflatten(0, (-1, distinct[0]))).flatten(0, 1)
     starts = [0, *accumulate(sizes)]
     places = [
-        torch.tensor([starts[b] for b, size in enumerate(sizes) if size == n])[:, None] + torch.arange(n)
+        torch.tensor([starts[b] for b, size in enumerate(sizes) if size == n], device="cpu")[:, None]
+        + torch.arange(n, device="cpu")
         for n in distinct
     ]
     results = [mean(p[upload(each, p.device)]).flatten(0, 1) for each in places]
