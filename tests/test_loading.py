@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -92,3 +93,16 @@ def test_like_sizes_together():
 def test_bad_arguments(wrong):
     with pytest.raises((TypeError, ValueError), match=r"expects .*got"):
         SimilarSizes(**({"sizes": [1, 2], "batch_size": 1} | wrong))
+
+
+@pytest.mark.parametrize(
+    "sizes", [np.array([2, 1, 3])[::-1], np.array([3, 1, 2], dtype=np.uint16), torch.tensor([3, 1, 2]).byte()]
+)
+def test_sizes_of_every_integer_type(sizes):
+    assert list(SimilarSizes(sizes, batch_size=2, shuffle=False)) == [[1, 2], [0]]
+
+
+@pytest.mark.parametrize("sizes", [None, "abc", iter([1, 2]), [None], [[1, 2], [3]]])
+def test_what_are_no_sizes(sizes):
+    with pytest.raises(TypeError, match="SimilarSizes expects sizes as whole numbers"):
+        SimilarSizes(sizes, batch_size=2)

@@ -393,3 +393,60 @@ def test_bad_arguments(bad):
 def test_no_sets_of_known_features():
     assert Ragged.from_sets([], features=(2, 3)).shape == (0, None, 2, 3)
     assert Ragged.from_sets([[], []], features=[2]).shape == (2, None, 2)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(6.0).reshape(3, 2)[::-1],
+        np.arange(6.0).reshape(3, 2)[:, ::-1],
+        np.arange(2.0).reshape(1, 2)[::-1],
+        np.arange(6.0).reshape(3, 2).astype(">f8"),
+    ],
+    ids=["backwards", "columns backwards", "one element backwards", "big-endian"],
+)
+def test_arrays_that_torch_does_not_read_itself(array):
+    sets = Ragged.from_sets([array, np.zeros((1, 2))])
+    assert sets.dtype == torch.float64
+    assert np.array_equal(sets[0].numpy(), array)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        np.array([0, 2])[::-1],
+        np.array([2, 0], dtype=">i4"),
+        torch.tensor([2, 0], dtype=torch.uint8),
+        np.array([2, 0], dtype=np.uint16),
+        torch.tensor([-1, 0], dtype=torch.int8),
+    ],
+    ids=str,
+)
+def test_indices_of_every_integer_type(key):
+    sets = Ragged.from_sizes(torch.arange(300.0), [1, 199, 100])
+    assert sets[key].sizes == (100, 1)
+    with pytest.raises(IndexError, match="from -3 to 2"):
+        sets[torch.tensor([200], dtype=torch.uint8)]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "fill"),
+    [
+        (torch.uint8, -1),
+        (torch.uint8, 300),
+        (torch.bool, 2),
+        (torch.int64, 2**70),
+        (torch.int64, float("nan")),
+        (torch.float16, 1e6),
+        (torch.float32, 10**400),
+    ],
+)
+def test_a_fill_that_the_dtype_does_not_hold(dtype, fill):
+    with pytest.raises(ValueError, match=f"expects a fill that {dtype} holds"):
+        Ragged.from_sizes(torch.zeros(3, dtype=dtype), [1, 2]).to_padded(fill)
+
+
+@pytest.mark.parametrize("fill", [float("inf"), float("nan"), -1e4, True])
+def test_a_fill_that_half_precision_holds(fill):
+    x, mask = Ragged.from_sizes(torch.zeros(3, dtype=torch.float16), [1, 2]).to_padded(fill)
+    assert torch.equal(x[~mask], torch.full((1,), fill, dtype=torch.float16)) or (fill != fill and x[~mask].isnan())

@@ -24,6 +24,7 @@ from janossy import (
     TupleProduct,
     Tuples,
 )
+from janossy.nn import Relations, SelfAttention
 from janossy.orderings import AsGiven
 from tests.examples import D
 from tests.laws import close
@@ -157,3 +158,43 @@ def test_the_table_is_what_is_tested():
         (row[0], transform) for row in body for transform, cell in zip(TRANSFORMS, row[1:], strict=True) if cell == "no"
     }
     assert said == FAILS
+
+
+CHUNKED: dict[str, Callable[[int], nn.Module]] = {
+    "rows": lambda budget: JanossyPooling(nn.Sequential(nn.Linear(D, 3), nn.Tanh()), Tuples(1), memory_budget=budget),
+    "whole sets": lambda budget: JanossyPooling(GRU(D, 3), AllPermutations(), memory_budget=budget),
+    "equivariant": lambda budget: JanossyEquivariant(
+        GRU(D, 3, per_position=True), AllPermutations(), memory_budget=budget
+    ),
+    "tuples of elements": lambda budget: Relations(TupleMLP(3, D, 3), memory_budget=budget),
+}
+
+
+def gradients_in_chunks(make, small, transform):
+    torch.manual_seed(0)
+    layer, x = make(2**30), torch.randn(sum(SIZES), D)
+    chunked = make(small)
+    chunked.load_state_dict(layer.state_dict())
+    return transform(chunked, x)[0], transform(layer, x)[0]
+
+
+@pytest.mark.parametrize("transform", [by_grad, by_weights, by_each_batch])
+@pytest.mark.parametrize("name", CHUNKED)
+def test_gradients_of_what_is_computed_in_chunks(name, transform):
+    close(*gradients_in_chunks(CHUNKED[name], 64, transform))
+
+
+def test_a_bias_of_pairs_in_chunks(monkeypatch):
+    layer, x = SelfAttention(D, num_heads=1, bias=TupleMLP(2, D, 1)), torch.randn(sum(SIZES), D)
+    want = by_grad(layer, x)[1]
+    monkeypatch.setattr("janossy.nn.encoder.pair_bias.MEMORY_BUDGET", 64)
+    close(grad(lambda v: of_elements(layer)(v).square().sum())(x), want)
+
+
+def test_autograd_through_vmap_over_chunks():
+    torch.manual_seed(0)
+    x = torch.randn(2, sum(SIZES), D, requires_grad=True)
+    layer = CHUNKED["rows"](64)
+    (got,) = torch.autograd.grad(vmap(of_elements(layer))(x).square().sum(), x)
+    want = torch.stack([by_grad(layer, each.detach())[1] for each in x])
+    close(got, want)

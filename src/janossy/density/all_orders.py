@@ -6,11 +6,11 @@ from math import lgamma, perm
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from janossy.density.autoregressive import Autoregressive
 from janossy.evaluate.cells.layers import project, run
 from janossy.evaluate.cells.prefix_tree import prefix_tree, prefixes
+from janossy.evaluate.rows.recompute import computed_again
 from janossy.functions.structure import Recurrent, structure
 from janossy.orderings.templates import injective_tuples
 
@@ -30,7 +30,7 @@ def log_mean_over_orders(q: Autoregressive, x: Tensor, memory_budget: int) -> Te
     num_sets = max(1, memory_budget // of_one)
     if len(x) <= num_sets:
         return _log_mean(q, x)
-    return torch.cat([checkpoint(_log_mean, q, part, use_reentrant=False) for part in x.split(num_sets)])
+    return torch.cat([computed_again(_log_mean, q, part) for part in x.split(num_sets)])
 
 
 def num_beginnings(n: int) -> int:

@@ -34,7 +34,7 @@ def per_element(problem: Problem) -> Tensor:
     rows = problem.orderings.enumerate(problem.keys, problem.generator)
     in_cells = why_no_cells(problem) is None and problem.declared(Recurrent).per_position
     total = (_by_cells if in_cells else _by_rows)(problem, rows)
-    counts = upload(torch.tensor(rows.counts(), dtype=total.dtype), total.device)
+    counts = upload(torch.tensor(rows.counts(), dtype=total.dtype, device="cpu"), total.device)
     order = next((bucket.order for bucket in rows.buckets if bucket.order is not None), None)
     return _means(problem, total, counts, order)
 

@@ -164,7 +164,9 @@ def _groves(problem: Problem, alike: Alike, order: Tensor | None, zero: int, lim
         members = list(sets.items())
         for s in range(0, len(members), sets_each):
             slab_members = members[s : s + sets_each]
-            positions = upload(torch.tensor([kinds for _, kinds in slab_members], dtype=torch.long), device)
+            positions = upload(
+                torch.tensor([kinds for _, kinds in slab_members], dtype=torch.long, device="cpu"), device
+            )
             positions = nn.functional.pad(positions if order is None else order[positions], (0, 1), value=zero)
             for first in range(0, tree.num_rows, rows_each):
                 slab = tree.between(first, min(first + rows_each, tree.num_rows))

@@ -85,7 +85,7 @@ class Draws:
         self.num_blocks = dict.fromkeys(self.ends, 0)
         self.sample: Sample | None = None
         population = [populations[n] for n in sets.sizes]
-        self.population = upload(torch.tensor(population, dtype=widest(sets.device)), sets.device)
+        self.population = upload(torch.tensor(population, dtype=widest(sets.device), device="cpu"), sets.device)
 
     def take(self, active: list[int], num_blocks: dict[int, int]) -> Sample:
         """Returns all outputs so far, including further blocks of the active sets.
@@ -104,7 +104,7 @@ class Draws:
             drawn = self.drawn.part(active, lambda n: slice(first[n] * r[n], last[n] * r[n]), sets)
         self.num_blocks = num_blocks
         outputs, owners = self._outputs(sets, elements, context, drawn)
-        numbers = torch.tensor(active, dtype=torch.long)[owners]
+        numbers = torch.tensor(active, dtype=torch.long, device="cpu")[owners]
         if self.control is not None and self.exact is not None:
             controls = mean_of_draws(self.control.rows(sets, drawn.rows), drawn, self.num_rows.__getitem__)
             outputs = outputs - controls + self.exact[upload(numbers, outputs.device)]
@@ -117,21 +117,23 @@ class Draws:
         single = not drawn.weighs_rows and set(self.num_rows.values()) <= {1}
         if single and isinstance(self.network, JanossyNetwork) and is_of_its_rows(self.network):
             rows = self.network.rows(sets, drawn, context=context, elements=elements)
-            sizes = torch.tensor(rows.sizes, dtype=torch.long)
-            return self.linked(rows.values), torch.arange(len(rows)).repeat_interleave(sizes)
+            sizes = torch.tensor(rows.sizes, dtype=torch.long, device="cpu")
+            return self.linked(rows.values), torch.arange(len(rows), device="cpu").repeat_interleave(sizes)
         apart = drawn.apart(self.num_rows.__getitem__)
         outputs = self.linked(self.network(sets, apart, context=context, elements=elements))
-        return outputs, torch.tensor(apart.rows.owners_on_host, dtype=torch.long)
+        return outputs, torch.tensor(apart.rows.owners_on_host, dtype=torch.long, device="cpu")
 
     def _blocks(self, sets: Ragged, owners: Tensor, first: dict[int, int]) -> Tensor:
         """Returns the block of each draw of these sets, on the host; draws begin with ``first`` for their size."""
         counts = torch.bincount(owners, minlength=len(sets))
-        places = torch.arange(len(owners)) - (counts.cumsum(0) - counts)[owners]
-        sizes = torch.tensor(sets.sizes, dtype=torch.long)[owners]
+        places = torch.arange(len(owners), device="cpu") - (counts.cumsum(0) - counts)[owners]
+        sizes = torch.tensor(sets.sizes, dtype=torch.long, device="cpu")[owners]
         blocks = torch.zeros_like(owners)
         for n, ends in self.ends.items():
             of_size = sizes == n
-            blocks[of_size] = torch.bucketize(places[of_size] + first[n], torch.tensor(ends[1:]), right=True)
+            blocks[of_size] = torch.bucketize(
+                places[of_size] + first[n], torch.tensor(ends[1:], device="cpu"), right=True
+            )
         return blocks
 
 
@@ -157,7 +159,7 @@ def mean_of_draws(values: Tensor, drawn: Drawn, num_rows: Callable[[int], int]) 
     if (weights := drawn.rows.weights()) is not None:
         values = values * weights.to(values)
     draws = drawn.apart(num_rows).rows
-    counts = upload(torch.tensor(draws.counts(), dtype=torch.long), values.device)
+    counts = upload(torch.tensor(draws.counts(), dtype=torch.long, device="cpu"), values.device)
     return means_by_counts(values, counts).to(dtype)
 
 
@@ -176,11 +178,16 @@ def until(draws: Draws, tolerance: float | Tensor, confidence: float) -> tuple[S
             )
     # A set's looks depend on its size, and not on its batch-mates.
     looks = {n: _looks(most) for n, most in draws.max_blocks.items()}
-    confidences = torch.tensor([1 - (1 - confidence) / len(looks[n]) for n in sizes], dtype=torch.float64)
+    confidences = torch.tensor([1 - (1 - confidence) / len(looks[n]) for n in sizes], dtype=torch.float64, device="cpu")
     finished = torch.zeros(len(sizes), dtype=torch.bool, device=device)
     active = list(range(len(sizes)))
     for step in range(max(map(len, looks.values()), default=1)):
         sample = draws.take(active, {n: at[min(step, len(at) - 1)] for n, at in looks.items()})
+        if tolerance.dim() > 1 or tolerance.numel() not in (1, sample.mean.shape[1]):
+            raise ValueError(
+                f"predict expects a tolerance as a number, or one per output, {tuple(sample.mean.shape[1:])}; got "
+                f"shape {tuple(tolerance.shape)}. Give one number for all outputs."
+            )
         finished = finished | (sample.margin(confidences) <= tolerance).all(1)
         left = ~finished & sample.mean.isfinite().all(1)
         active = [b for b in left.nonzero()[:, 0].tolist() if step + 1 < len(looks[sizes[b]])]

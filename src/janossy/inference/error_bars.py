@@ -58,7 +58,7 @@ class Sample:
     @cached_property
     def num_blocks(self) -> Tensor:
         """The number of blocks of each set, (B,)."""
-        none = torch.zeros(len(self.population), dtype=torch.long)
+        none = torch.zeros(len(self.population), dtype=torch.long, device="cpu")
         return upload(none.scatter_reduce(0, self.sets, self.blocks + 1, "amax"), self.outputs.device)
 
     @cached_property
@@ -118,7 +118,7 @@ class Sample:
         """Returns the outputs of each set in turn, (B, m, out), with NaN behind a set's last draw."""
         order = torch.argsort(self.sets, stable=True)
         sets, num_draws = self.sets[order], torch.bincount(self.sets, minlength=len(self.population))
-        place = torch.arange(len(order)) - (num_draws.cumsum(0) - num_draws)[sets]
+        place = torch.arange(len(order), device="cpu") - (num_draws.cumsum(0) - num_draws)[sets]
         most = max(num_draws.tolist(), default=0)
         padded = self.outputs.new_full((len(self.population) * most, self.outputs.shape[1]), torch.nan)
         places, order = (upload(x, padded.device) for x in (sets * most + place, order))
@@ -159,7 +159,7 @@ def margin(standard_error: Tensor, num_blocks: Tensor, confidence: float | Tenso
 
     ``confidence`` is one number, or one per set (B,).
     """
-    both = (1 + torch.as_tensor(confidence, dtype=torch.float64)) / 2
+    both = (1 + torch.as_tensor(confidence, dtype=torch.float64, device="cpu")) / 2
     reach = _numpy_like(scipy.special.stdtrit, num_blocks - 1, both)[:, None].to(standard_error)
     return (reach * standard_error).where(standard_error != 0, 0)
 
@@ -172,4 +172,6 @@ def check_confidence(confidence: Any) -> None:
 
 
 def _numpy_like(function: Any, first: Tensor, second: Tensor) -> Tensor:
-    return torch.as_tensor(function(first.cpu().double().numpy(), second.cpu().double().numpy())).to(second)
+    return torch.as_tensor(function(first.cpu().double().numpy(), second.cpu().double().numpy()), device="cpu").to(
+        second
+    )

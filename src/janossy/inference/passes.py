@@ -74,8 +74,8 @@ def predict_passes(
     num_vertices, device = len(passes[0]), passes[0].device
     sample = Sample(
         linked(torch.cat(passes)),
-        torch.arange(num_vertices).repeat(num_passes),
-        torch.arange(num_passes).repeat_interleave(num_vertices),
+        torch.arange(num_vertices, device="cpu").repeat(num_passes),
+        torch.arange(num_passes, device="cpu").repeat_interleave(num_vertices),
         torch.full((num_vertices,), inf, dtype=widest(device), device=device),
     )
     return Prediction(

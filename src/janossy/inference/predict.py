@@ -215,7 +215,9 @@ def predict(
             finished = torch.ones(len(chosen), dtype=torch.bool, device=chosen.device)
         else:
             sample, finished = until(draws, tolerance, confidence)
-        rows_each = upload(torch.tensor([draws.num_rows[n] for n in chosen.sizes], dtype=torch.long), chosen.device)
+        rows_each = upload(
+            torch.tensor([draws.num_rows[n] for n in chosen.sizes], dtype=torch.long, device="cpu"), chosen.device
+        )
         return Prediction(
             sample.mean,
             sample.standard_error,
@@ -302,5 +304,6 @@ def _check_tolerance(tolerance: Any, confidence: Any) -> None:
         return
     if not isinstance(tolerance, Tensor):
         check_number("predict", "tolerance", tolerance, 0.1)
-    if not (torch.as_tensor(tolerance) > 0).all():
+    numbers = tolerance if isinstance(tolerance, Tensor) else torch.as_tensor(tolerance, device="cpu")
+    if not (numbers > 0).all():
         raise ValueError(f"predict expects a tolerance > 0, in the units of its outputs; got {tolerance}.")

@@ -25,13 +25,29 @@ def named_link(link: str | Link | None, owner: str) -> Link:
     Raises: TypeError for other objects, ValueError for an unknown name; the error names ``owner``.
     """
     if callable(link):
-        return link
+        return _checked(link, owner)
     expected = f"{owner} expects a link among {', '.join(map(repr, LINKS))} or a function"
     if link is not None and not isinstance(link, str):
         raise TypeError(f"{expected}; got {link!r}, of type {type(link).__name__}.")
     if link not in LINKS:
         raise ValueError(f"{expected}; got {link!r}.")
     return LINKS[link]
+
+
+def _checked(link: Link, owner: str) -> Link:
+    """Returns the link, which raises a ValueError unless it gives a row for each row."""
+
+    def linked(outputs: Tensor) -> Tensor:
+        found = link(outputs)
+        if not isinstance(found, Tensor) or found.dim() != outputs.dim() or found.shape[:-1] != outputs.shape[:-1]:
+            got = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+            raise ValueError(
+                f"{owner} expects a link that maps outputs {tuple(outputs.shape)} to ({len(outputs)}, any); got {got}. "
+                "Keep the rows: a single column is outputs[:, :1]."
+            )
+        return found
+
+    return linked
 
 
 def change_probability(sample: Sample, link: str | Link | None) -> Tensor | None:
@@ -108,7 +124,7 @@ def exact(mean: Tensor, keep_outputs: bool) -> Prediction:
     none = torch.zeros(len(mean), dtype=torch.long, device=mean.device)
     outputs = sample = None
     if keep_outputs:
-        outputs, sets = mean[:, None], torch.arange(len(mean))
+        outputs, sets = mean[:, None], torch.arange(len(mean), device="cpu")
         sample = Sample(mean, sets, torch.zeros_like(sets), none.to(widest(mean.device)) + 1)
     return Prediction(mean, torch.zeros_like(mean), none, none, none == 0, outputs=outputs, sample=sample)
 
@@ -121,7 +137,7 @@ def of_groups(parts: Sequence[Prediction], groups: Sequence[Tensor]) -> Predicti
     if len(parts) == 1:
         return parts[0]
     joined, numbers = together(parts), torch.cat(list(groups))
-    places = torch.empty_like(numbers).scatter_(0, numbers, torch.arange(len(numbers)))
+    places = torch.empty_like(numbers).scatter_(0, numbers, torch.arange(len(numbers), device="cpu"))
 
     def ordered(value: Any) -> Any:
         if isinstance(value, Sample):

@@ -68,9 +68,9 @@ class Drawn(Orderings):
             if not members:
                 continue
             kept = rows(self.sizes[members[0][1]])
-            here = upload(torch.tensor([s for s, _ in members]), chosen.device)
+            here = upload(torch.tensor([s for s, _ in members], device="cpu"), chosen.device)
             named = [numbers[b] for _, b in members]
-            there = upload(torch.tensor(named), chosen.device)
+            there = upload(torch.tensor(named, device="cpu"), chosen.device)
             local = _as_stored(bucket, kept)[here]
             weights = None if bucket.weights is None else bucket.weights[here][:, kept]
             buckets.append(Bucket(local, there, chosen.offsets[there], None, bucket.padded, weights, named))

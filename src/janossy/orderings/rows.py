@@ -112,8 +112,8 @@ class Rows:
         ]
         rows.sort(key=lambda pair: pair[0])
         lengths = [len(row) for _, row in rows]
-        positions = torch.cat([row for _, row in rows]) if rows else torch.zeros(0, dtype=torch.long)
-        return Ragged.from_sizes(positions, lengths), torch.tensor([b for b, _ in rows], dtype=torch.long)
+        positions = torch.cat([row for _, row in rows]) if rows else torch.zeros(0, dtype=torch.long, device="cpu")
+        return Ragged.from_sizes(positions, lengths), torch.tensor([b for b, _ in rows], dtype=torch.long, device="cpu")
 
 
 def build_rows(
@@ -128,7 +128,9 @@ def build_rows(
     chosen: Sequence[Tensor | None] = [None]
     starts: Sequence[Tensor] = [keys.offsets[:-1]]
     if len(of_sizes) > 1:
-        all_sets = upload(torch.tensor([b for _, numbers in of_sizes for b in numbers or ()]), keys.device)
+        all_sets = upload(
+            torch.tensor([b for _, numbers in of_sizes for b in numbers or ()], device="cpu"), keys.device
+        )
         num_sets = [len(numbers or ()) for _, numbers in of_sizes]
         chosen, starts = all_sets.split(num_sets), keys.offsets[all_sets].split(num_sets)
     buckets = []

@@ -170,8 +170,6 @@ def unordered_by(keys: Ragged, values: Tensor) -> Tensor:
     """Returns True for each set, (B,), with elements that agree in all ``keys`` and differ in ``values`` (N, …).
 
     No feature is left to order them by, so they stay in the order that they came in.
-
-    No feature is left to order them by, so they stay in the order that they came in.
     """
     equal, unequal = in_columns(keys.values.detach()), in_columns(values.detach())
     return _pairs(keys, sort_positions(keys), equal=equal, unequal=unequal)

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import inf
+from numbers import Real
 from operator import index as whole
 from typing import Any
 
@@ -33,8 +35,7 @@ def chosen_numbers(key: slice | Sequence[int] | Tensor, num_sets: int) -> Tensor
     if isinstance(key, slice):
         return torch.from_numpy(np.arange(num_sets)[key].copy())
     try:
-        key = key if isinstance(key, Tensor) else torch.as_tensor(key, dtype=None if len(key) else torch.long)
-        flat = key.reshape(-1).cpu()
+        flat = as_numbers(key).reshape(-1).cpu()
     except (TypeError, ValueError, RuntimeError):
         raise TypeError(
             f"Ragged is indexed by a set number, a slice, or a list or tensor of set numbers or flags; got {key!r}."
@@ -43,11 +44,27 @@ def chosen_numbers(key: slice | Sequence[int] | Tensor, num_sets: int) -> Tensor
         if len(flat) != num_sets:
             raise IndexError(f"a bool index of {num_sets} sets needs one flag per set; got {len(flat)}.")
         return flat.nonzero()[:, 0]
-    if not is_integer(flat) or bool(((flat < -num_sets) | (flat >= num_sets)).any()):
-        got = flat.tolist() if len(flat) < 10 else f"{flat.min().item()} to {flat.max().item()}"
+    numbers = flat.long()  # smaller types do not hold num_sets
+    if not is_integer(flat) or bool(((numbers < -num_sets) | (numbers >= num_sets)).any()):
+        got = flat.tolist() if len(flat) < 10 else f"{numbers.min().item()} to {numbers.max().item()}"
         raise IndexError(f"expected set numbers from {-num_sets} to {num_sets - 1}; got {got}.")
-    flat = flat.long()
-    return torch.where(flat < 0, flat + num_sets, flat)
+    return torch.where(numbers < 0, numbers + num_sets, numbers)
+
+
+def as_numbers(x: Any) -> Tensor:
+    """Returns a tensor, an array or a sequence of numbers as a tensor; without numbers it holds integers."""
+    if isinstance(x, Tensor):
+        return x
+    return torch.as_tensor(
+        _readable(np.asarray(x) if hasattr(x, "__array__") else x), dtype=None if len(x) else torch.long, device="cpu"
+    )
+
+
+def _readable(x: Any) -> Any:
+    """Returns an array as one that torch reads: with no negative strides, and in the byte order of this machine."""
+    if not isinstance(x, np.ndarray) or (x.dtype.isnative and min(x.strides, default=0) >= 0):
+        return x
+    return x.astype(x.dtype.newbyteorder("="), order="C")
 
 
 def as_tensors(sets: list[Any]) -> list[Tensor]:
@@ -85,7 +102,7 @@ def _as_tensor(x: Any, b: int) -> Tensor:
         check_tensor(x, "Ragged.from_sets", f"set {b} as (n, *features)", scalar=True)
         return x
     try:
-        return torch.tensor(x)
+        return torch.tensor(_readable(x))
     except (TypeError, ValueError, RuntimeError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise TypeError(
@@ -128,6 +145,19 @@ def is_integer(x: Tensor) -> bool:
 def holds_fractions(dtype: torch.dtype) -> bool:
     """Returns True if the dtype is a real or complex floating-point type."""
     return dtype.is_floating_point or dtype.is_complex
+
+
+def holds_number(dtype: torch.dtype, given: Any) -> bool:
+    """Returns True if tensors of this dtype hold this real number, rounded if it is a fraction."""
+    if not isinstance(given, Real):
+        return False
+    number: Any = given  # of Real, mypy knows no comparison with integers
+    if dtype == torch.bool:
+        return bool(number in (0, 1))
+    if holds_fractions(dtype):
+        return not bool(torch.finfo(dtype).max < abs(number) < inf)
+    info = torch.iinfo(dtype)
+    return bool(info.min <= number <= info.max and number == int(number))
 
 
 def dims(features: torch.Size) -> str:

@@ -7,6 +7,7 @@ import torch
 from torch.utils.data import Sampler, default_collate
 
 from janossy.checks import check_flag, check_integer
+from janossy.sets.conversion import as_numbers, is_integer
 from janossy.sets.ragged import Ragged
 
 
@@ -80,12 +81,19 @@ class SimilarSizes(Sampler[list[int]]):
         drop_last: bool = False,
         seed: int = 0,
     ) -> None:
-        self.sizes = torch.as_tensor(sizes, dtype=None if len(sizes) else torch.long)
-        if self.sizes.dim() != 1 or self.sizes.is_floating_point() or bool((self.sizes < 0).any()):
+        try:
+            self.sizes = as_numbers(sizes)
+        except (TypeError, ValueError, RuntimeError):
+            raise TypeError(
+                f"SimilarSizes expects sizes as whole numbers >= 0, one per set; got {type(sizes).__name__}. Write "
+                "[len(x) for x, _ in dataset]."
+            ) from None
+        if self.sizes.dim() != 1 or not is_integer(self.sizes) or bool((self.sizes.long() < 0).any()):
             raise ValueError(
                 f"SimilarSizes expects sizes as whole numbers >= 0, one per set; got {self.sizes.dtype} of shape "
                 f"{tuple(self.sizes.shape)}. Write [len(x) for x, _ in dataset]."
             )
+        self.sizes = self.sizes.long()
         for name, value, least in (("batch_size", batch_size, 1), ("pool", pool, 1), ("seed", seed, 0)):
             check_integer("SimilarSizes", name, value, least)
         check_flag("SimilarSizes", "shuffle", shuffle)
@@ -111,7 +119,7 @@ class SimilarSizes(Sampler[list[int]]):
         orders = [torch.argsort(self.sizes, stable=True)]
         if self.shuffle:
             generator.manual_seed((self.seed + 0x9E3779B97F4A7C15 * (self.epoch + 1)) % 2**63)
-            shuffled = torch.randperm(len(self.sizes), generator=generator)
+            shuffled = torch.randperm(len(self.sizes), generator=generator, device="cpu")
             orders = [
                 some[self.sizes[some].argsort(stable=True)] for some in shuffled.split(self.batch_size * self.pool)
             ]
@@ -120,5 +128,5 @@ class SimilarSizes(Sampler[list[int]]):
         fewest = self.batch_size if self.drop_last else 1
         batches = [batch for batch in batches if len(batch) >= fewest]
         if self.shuffle:
-            batches = [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]
+            batches = [batches[i] for i in torch.randperm(len(batches), generator=generator, device="cpu").tolist()]
         return iter(batches)

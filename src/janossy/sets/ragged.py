@@ -3,7 +3,7 @@
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
-from numbers import Integral, Real
+from numbers import Integral
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
@@ -17,7 +17,7 @@ from janossy.sets.conversion import (
     checked_sizes,
     chosen_numbers,
     dims,
-    holds_fractions,
+    holds_number,
     is_empty_list,
     is_integer,
     whole_numbers,
@@ -113,7 +113,7 @@ class Ragged:
         """
         check_tensor(values, "Ragged.from_sizes", "values (N, *features)")
         sizes = whole_numbers(sizes, "sizes")
-        offsets = upload(torch.tensor([0, *sizes], dtype=torch.long).cumsum(0), values.device)
+        offsets = upload(torch.tensor([0, *sizes], dtype=torch.long, device="cpu").cumsum(0), values.device)
         if min(sizes, default=0) < 0 or sum(sizes) != len(values):
             raise ValueError(
                 f"Ragged.from_sizes expects sizes >= 0 that sum to the number of elements, {len(values)}; "
@@ -242,7 +242,7 @@ class Ragged:
 
         Raises: ValueError if ``fill`` is not a number that the values' dtype holds.
         """
-        if not isinstance(fill, Real) or (not float(fill).is_integer() and not holds_fractions(self.dtype)):
+        if not holds_number(self.dtype, fill):
             raise ValueError(f"to_padded expects a fill that {self.dtype} holds; got {fill!r}. Choose another number.")
         n = max(self.sizes, default=0)
         mask = torch.arange(n, device=self.device) < self.offsets.diff()[:, None]

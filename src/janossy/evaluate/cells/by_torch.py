@@ -58,7 +58,9 @@ def sequences(positions: list[Tensor]) -> Sequences:
     """Returns rows of elements at positions (T_i, L_i), the longest first; rows are numbered as they come."""
     num_rows, shapes = sum(len(x) for x in positions), tuple((len(x), x.shape[1]) for x in positions if x.numel())
     if len(shapes) < 2:
-        elements = next((x for x in positions if x.numel()), torch.zeros(0, 0, dtype=torch.long)).T.reshape(-1)
+        elements = next(
+            (x for x in positions if x.numel()), torch.zeros(0, 0, dtype=torch.long, device="cpu")
+        ).T.reshape(-1)
     else:
         flat = torch.cat([x.reshape(-1) for x in positions])
         kept = len(flat) <= KEEP_CELLS

@@ -147,7 +147,9 @@ def paths(positions: list[Tensor]) -> Forest:
     Rows are numbered as they come.
     """
     shapes = tuple((x.shape[0], x.shape[1]) for x in positions)
-    flat = torch.cat([x.reshape(-1) for x in positions]) if positions else torch.zeros(0, dtype=torch.long)
+    flat = (
+        torch.cat([x.reshape(-1) for x in positions]) if positions else torch.zeros(0, dtype=torch.long, device="cpu")
+    )
     shape, mirror, cells = _paths(shapes)
     return Forest(shape, flat[shape.sent(flat.device, "cells", cells)], shape.sent(flat.device, "mirror", mirror))
 

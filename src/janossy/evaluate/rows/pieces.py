@@ -110,9 +110,11 @@ def joined_positions(pieces: Sequence[Piece], length: int, num_values: int) -> t
         return each[0], None
     if all(piece.length == length for piece in pieces):
         return torch.cat(each), None
-    counts = torch.tensor([len(positions) for positions in each])
-    lengths = torch.tensor([piece.length for piece in pieces]).repeat_interleave(counts, output_size=int(counts.sum()))
-    mask = torch.arange(length) < lengths[:, None]
+    counts = torch.tensor([len(positions) for positions in each], device="cpu")
+    lengths = torch.tensor([piece.length for piece in pieces], device="cpu").repeat_interleave(
+        counts, output_size=int(counts.sum())
+    )
+    mask = torch.arange(length, device="cpu") < lengths[:, None]
     padded = [nn.functional.pad(positions, (0, length - positions.shape[1])) for positions in each]
     return torch.cat(padded), upload(mask, padded[0].device)
 

@@ -67,9 +67,11 @@ def computed_again(run: Callable[..., Any], *arguments: Any) -> Any:
     The tensors that ``run`` reads are among the arguments. By them torch finds the device whose random numbers, such as
     those of dropout, are drawn again.
 
-    The first call with gradients imports torch's compiler, as torch's checkpoint needs it.
+    The first call with gradients imports torch's compiler, as torch's checkpoint needs it. Within torch.func backward
+    keeps everything, as its transforms take no checkpoint.
     """
-    if not torch.is_grad_enabled():  # no backward: torch's checkpoint would only import its compiler, 140 MiB
+    # Without a backward torch's checkpoint would only import its compiler, 140 MiB.
+    if not torch.is_grad_enabled() or _is_transformed():
         return run(*arguments)
     if torch.compiler.is_compiling():  # torch.compile does not trace these contexts
         return checkpoint(run, *arguments, use_reentrant=False)
@@ -82,12 +84,15 @@ def stateless_again(run: Callable[..., Tensor], x: Tensor, *rest: Any) -> Tensor
     ``run`` may depend on nothing that changes. Unlike torch's checkpoint this imports no compiler, which takes two
     seconds.
     """
-    if not (torch.is_grad_enabled() and x.requires_grad):
+    if not (torch.is_grad_enabled() and x.requires_grad) or _is_transformed():
         return run(x, *rest)
-    transformed = torch._C._are_functorch_transforms_active() or torch.autograd.forward_ad._current_level >= 0
-    if torch.compiler.is_compiling() or transformed:
+    if torch.compiler.is_compiling() or torch.autograd.forward_ad._current_level >= 0:
         return cast(Tensor, checkpoint(run, x, *rest, use_reentrant=False))
     return cast(Tensor, _Again.apply(run, x, *rest))  # type: ignore[no-untyped-call]
+
+
+def _is_transformed() -> bool:
+    return not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()
 
 
 class _Again(torch.autograd.Function):

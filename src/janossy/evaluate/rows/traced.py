@@ -125,7 +125,10 @@ def rows_of_sets(
     """Returns the positions (C,) of rows of whole sets, their lengths (T,) and their ends (B + 1,)."""
     made = _made(name, None, num_permutations, scheme, seed, block, exact_last, exhaust, max_rows)
     sets, rows = _enumerated(made, offsets, max_positions)
-    counts, sizes = torch.tensor(rows.counts(), dtype=torch.long), torch.tensor(sets.sizes, dtype=torch.long)
+    counts, sizes = (
+        torch.tensor(rows.counts(), dtype=torch.long, device="cpu"),
+        torch.tensor(sets.sizes, dtype=torch.long, device="cpu"),
+    )
     lengths, ends = sizes.repeat_interleave(counts), _ends(rows.counts(), offsets)
     if len(rows.buckets) == 1:
         return rows.buckets[0].positions().flatten(), lengths.to(offsets.device), ends
@@ -208,7 +211,9 @@ def _numbered(offsets: Tensor) -> Ragged:
 
 
 def _ends(counts: list[int], offsets: Tensor) -> Tensor:
-    return torch.nn.functional.pad(torch.tensor(counts, dtype=torch.long).cumsum(0), (1, 0)).to(offsets.device)
+    return torch.nn.functional.pad(torch.tensor(counts, dtype=torch.long, device="cpu").cumsum(0), (1, 0)).to(
+        offsets.device
+    )
 
 
 def _enumerated(orderings: Orderings, offsets: Tensor, max_positions: int) -> tuple[Ragged, Rows]:

@@ -53,5 +53,5 @@ def reduced(problem: Problem, means: Tensor) -> Tensor:
             result = result * counts[sizes[0]]
         else:
             each = [counts[n] for n in sizes]
-            result = result * upload(torch.tensor(each, dtype=result.dtype), result.device)[:, None]
+            result = result * upload(torch.tensor(each, dtype=result.dtype, device="cpu"), result.device)[:, None]
     return result.to(problem.values.dtype) if problem.values.dtype in HALF else result

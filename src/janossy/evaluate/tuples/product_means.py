@@ -44,14 +44,16 @@ def product_means(z: Tensor, sizes: Sequence[int], increasing: bool) -> Tensor:
         members = [b for b in order if heights[b] == height]
         filled = [min(sizes[b], k) for b in members]
         lanes = torch.arange(1 << height, device=device)
-        begin, size = (upload(torch.tensor([x[b] for b in members]), device)[:, None] for x in (starts, sizes))
+        begin, size = (
+            upload(torch.tensor([x[b] for b in members], device="cpu"), device)[:, None] for x in (starts, sizes)
+        )
         sums = _tree(z[torch.where(lanes < size, begin + lanes, len(z) - 1)] * 0.5**height, increasing)
-        states = upload(torch.tensor([full[n] for n in filled]), device)
+        states = upload(torch.tensor([full[n] for n in filled], device="cpu"), device)
         picked = sums[torch.arange(len(members), device=device), states]
         counts = [_num_tuples(sizes[b], n, increasing, height) for b, n in zip(members, filled, strict=True)]
-        means.append(picked / upload(torch.tensor(counts, dtype=z.dtype), device)[:, None])
+        means.append(picked / upload(torch.tensor(counts, dtype=z.dtype, device="cpu"), device)[:, None])
     back = sorted(range(len(order)), key=order.__getitem__)
-    return torch.cat(means)[upload(torch.tensor(back, dtype=torch.long), device)]
+    return torch.cat(means)[upload(torch.tensor(back, dtype=torch.long, device="cpu"), device)]
 
 
 def _tree(z: Tensor, increasing: bool) -> Tensor:
@@ -74,7 +76,7 @@ def _sums(left: Tensor, right: Tensor, terms: Terms, num_states: int) -> Tensor:
     out = left.new_zeros(*left.shape[:-2], num_states, left.shape[-1])
     part = 4 * num_states
     for a in range(0, len(terms[0]), part):
-        to, i, j = (upload(torch.tensor(states[a : a + part]), left.device) for states in terms)
+        to, i, j = (upload(torch.tensor(states[a : a + part], device="cpu"), left.device) for states in terms)
         out = out.index_add(-2, to, left.index_select(-2, i) * right.index_select(-2, j))
     return out
 

@@ -11,11 +11,10 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from janossy.evaluate.loading import LOADING
 from janossy.evaluate.on_kernels import on_kernels_eagerly, on_threads, one_by_one, takes_gradients, unless_compiling
-from janossy.evaluate.rows.recompute import gradients_again, stateless_again
+from janossy.evaluate.rows.recompute import computed_again, gradients_again, stateless_again
 from janossy.evaluate.tuples.series_means import Series, others_mean
 from janossy.functions.structure import ACTIVATIONS
 from janossy.kernels.expansions import EXPANSIONS, TYPICAL_BOUND, num_harmonics
@@ -143,7 +142,7 @@ def _by_tuples(x: Tensor, activation: Callable[[Tensor], Tensor], memory_budget:
     if num_sets * n <= step:
         found = means(0)
     else:
-        found = torch.cat([checkpoint(means, first, use_reentrant=False) for first in range(0, num_sets * n, step)])
+        found = torch.cat([computed_again(means, first) for first in range(0, num_sets * n, step)])
     result: Tensor = found.unflatten(0, (num_sets, n))
     return result
 
@@ -151,8 +150,8 @@ def _by_tuples(x: Tensor, activation: Callable[[Tensor], Tensor], memory_budget:
 @lru_cache(maxsize=64)
 def _tuples_of_others(n: int, k: int) -> Tensor:
     """Returns the (k − 1)-tuples of the other elements for each of n elements, (n, T, k − 1)."""
-    tuples = torch.tensor(list(permutations(range(1, n), k - 1)))
-    return (torch.arange(n)[:, None, None] + tuples) % n
+    tuples = torch.tensor(list(permutations(range(1, n), k - 1)), device="cpu")
+    return (torch.arange(n, device="cpu")[:, None, None] + tuples) % n
 
 
 def _relu_by_sorting(x: Tensor) -> Tensor:
@@ -179,7 +178,8 @@ def _by_size(p: Tensor, sizes: Sequence[int], mean: Callable[[Tensor], Tensor]) 
         return mean(p.unflatten(0, (-1, distinct[0]))).flatten(0, 1)
     starts = [0, *accumulate(sizes)]
     places = [
-        torch.tensor([starts[b] for b, size in enumerate(sizes) if size == n])[:, None] + torch.arange(n)
+        torch.tensor([starts[b] for b, size in enumerate(sizes) if size == n], device="cpu")[:, None]
+        + torch.arange(n, device="cpu")
         for n in distinct
     ]
     results = [mean(p[upload(each, p.device)]).flatten(0, 1) for each in places]

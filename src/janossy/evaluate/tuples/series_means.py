@@ -190,10 +190,16 @@ class Series:
     def shares(self, n: int, k: int) -> Tensor:
         """Returns the fractions (n, k) of tuples that have element i in position j."""
         if not self.increasing:
-            return torch.full((n, k), 1 / n, dtype=torch.float64)
-        i, j = torch.arange(n, dtype=torch.float64)[:, None], torch.arange(k, dtype=torch.float64)
+            return torch.full((n, k), 1 / n, dtype=torch.float64, device="cpu")
+        i, j = (
+            torch.arange(n, dtype=torch.float64, device="cpu")[:, None],
+            torch.arange(k, dtype=torch.float64, device="cpu"),
+        )
         logarithm = _log_choose(i, j) + _log_choose(n - 1 - i, k - 1 - j)
-        return (logarithm - _log_choose(torch.tensor(float(n)).double(), torch.tensor(float(k)).double())).exp()
+        return (
+            logarithm
+            - _log_choose(torch.tensor(float(n), device="cpu").double(), torch.tensor(float(k), device="cpu").double())
+        ).exp()
 
 
 def _log_choose(n: Tensor, k: Tensor) -> Tensor:

@@ -31,10 +31,10 @@ def by_size(p: Tensor, sizes: Sequence[int], mean: Callable[[Tensor], Tensor]) -
     results = []
     order: list[int] = []
     for n, sets in members.items():
-        positions = torch.tensor([starts[b] for b in sets])[:, None] + torch.arange(n)
+        positions = torch.tensor([starts[b] for b in sets], device="cpu")[:, None] + torch.arange(n, device="cpu")
         results.append(mean(p[upload(positions, p.device)]))
         order += sets
-    return torch.cat(results)[upload(torch.tensor(order).argsort(), p.device)]
+    return torch.cat(results)[upload(torch.tensor(order, device="cpu").argsort(), p.device)]
 
 
 def tuple_means(

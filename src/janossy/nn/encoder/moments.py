@@ -5,7 +5,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from janossy.evaluate.reduce import widened
+from janossy.evaluate.reduce import segment_sums, widened
 from janossy.sets import Ragged
 
 LEAST_SHARE, LEAST_VARIANCE = 1e-6, 1e-4
@@ -69,7 +69,7 @@ def moments_within(queries: Tensor, keys: Tensor, inputs: Ragged) -> Tensor:
 
     def mean(rows: Tensor) -> Tensor:
         """Returns the means over the elements of each set, (B, m, any), of rows (N, m, any)."""
-        return rows.new_zeros(len(inputs), *rows.shape[1:]).index_add(0, owners, rows) / counts
+        return segment_sums(rows, owners, inputs.offsets) / counts
 
     share = mean(weights).clamp_min(LEAST_SHARE)
     means = mean(weights * x) / share

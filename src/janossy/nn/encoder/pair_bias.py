@@ -2,10 +2,10 @@
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from janossy.evaluate import MEMORY_BUDGET
 from janossy.evaluate.cost import Work
+from janossy.evaluate.rows.recompute import computed_again
 from janossy.functions.structure import structure
 
 
@@ -43,7 +43,7 @@ def bias_of_pairs(bias: nn.Module, x: Tensor, num_heads: int) -> Tensor:
         found = piece(flat, 0)
     else:
         # By the tensor torch finds the device whose random numbers are drawn again.
-        found = torch.cat([checkpoint(piece, flat, first, use_reentrant=False) for first in range(0, pairs, step)])
+        found = torch.cat([computed_again(piece, flat, first) for first in range(0, pairs, step)])
     of_pairs: Tensor = found.unflatten(0, (num_sets, n, n))
     return of_pairs.movedim(3, 1)
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.checks import check_number
-from janossy.evaluate.reduce import widened
+from janossy.evaluate.reduce import segment_sums, widened
 from janossy.functions.checks import check_widths
 from janossy.functions.shown import arguments_shown
 from janossy.nn.encoder.layer import SetLayer
@@ -65,7 +65,7 @@ class SetNorm(SetLayer):
 
         def mean(rows: Tensor) -> Tensor:
             """Returns the mean of each element's set, (N, 1)."""
-            sums = rows.new_zeros(len(sets)).index_add(0, owners, rows.mean(1))
+            sums = segment_sums(rows.mean(1), owners, sets.offsets)
             return (sums / counts).index_select(0, owners)[:, None]
 
         centred = x - mean(x)
