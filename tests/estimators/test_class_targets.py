@@ -18,6 +18,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from janossy.estimators import SetClassifier, load, save
 from janossy.estimators.class_codes import classes_of
+from janossy.estimators.class_targets import ClassTargets
 from janossy.estimators.predictions import prediction_schema, predictions
 from janossy.estimators.tasks import Classification
 from janossy.tables import SetStream, as_sets
@@ -47,6 +48,35 @@ def test_a_loss_is_the_mean_of_those_of_each(sizes, seed):
     assert torch.equal(
         torch.stack([part.sum(1) for part in task.parts(mean)]).round(decimals=9), torch.ones(len(sizes), 7)
     )
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(2, 5), min_size=1, max_size=3), st.integers(1, 200), st.integers(0, 999))
+def test_losses_of_few_sets_know_no_certainty_and_surprise_expects_errors(sizes, num_sets, seed):
+    generator = torch.Generator().manual_seed(seed)
+    task = ClassTargets("columns", [np.arange(size) for size in sizes]).task(False, num_sets)
+    outputs = 3 * torch.randn(7, sum(sizes), dtype=torch.float64, generator=generator)
+    targets = torch.stack([torch.randint(size, (7,), generator=generator) for size in sizes], 1)
+    mean, begin, doubt = task.link(1.0)(outputs), 0, 1 / (num_sets + 2)
+    losses, surprise = torch.zeros(2, 7, dtype=torch.float64)
+    for j, size in enumerate(sizes):
+        right = mean[:, begin : begin + size].gather(1, targets[:, j : j + 1])[:, 0]
+        begin += size
+        losses -= right.clamp(doubt, 1 - doubt).log() / len(sizes)
+        surprise -= ((1 - doubt) * right.log() + doubt * (1 - right).log()) / len(sizes)
+    assert torch.allclose(task.losses(mean, targets), losses)
+    assert torch.allclose(task.surprise(mean, targets), surprise)
+    sure = torch.zeros_like(mean)
+    sure[:, 0] = 1.0
+    assert task.surprise(sure, targets).isfinite().all()
+
+
+@pytest.mark.parametrize("num_sets", [4, 40, 2000])
+def test_predictions_that_are_all_right_are_least_surprising_if_they_expect_one_error(num_sets):
+    task = ClassTargets("one", [np.arange(2)]).task(False, num_sets)
+    sure = 1 - torch.logspace(-9, -0.5, 2000, dtype=torch.float64)
+    surprise = task.surprise(torch.stack([sure, 1 - sure], 1), torch.zeros(len(sure), dtype=torch.int64))
+    assert 1 - sure[surprise.argmin()].item() == pytest.approx(1 / (num_sets + 2), rel=0.02)
 
 
 @settings(max_examples=30, deadline=None)

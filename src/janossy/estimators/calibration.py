@@ -32,7 +32,7 @@ def temperature(folds: Sequence[Fold], examples: Examples, task: Classification)
         link = task.link(temperature)
         each = torch.cat([fold.mean(link) for fold in some])
         mean = each.new_zeros(len(sets), each.shape[1]).index_add(0, places, each) / counts[:, None]
-        return float((task.losses(mean, targets) * weights).sum())
+        return float((task.surprise(mean, targets) * weights).sum())
 
     return least_surprising(losses)
 

@@ -27,15 +27,18 @@ class ClassTargets:
         """The attribute ``classes_``."""
         return self.classes if self.kind == "columns" else self.classes[0]
 
-    def task(self, ordinal: bool) -> Classification:
-        """Returns the classification task. Raises: ValueError for ordered classes in several columns or labels."""
+    def task(self, ordinal: bool, num_sets: int | None = None) -> Classification:
+        """Returns the classification task, with the doubt of so many sets, or with none.
+
+        Raises: ValueError for ordered classes in several columns or labels.
+        """
         if self.kind == "labels":
             sizes: tuple[int, ...] = (2,) * len(self.classes[0])
         else:
             sizes = tuple(map(len, self.classes))
         if ordinal and self.kind != "one":
             raise ValueError("SetClassifier expects one class per set if ordinal=True; got several. Fit one by one.")
-        return Classification(sizes, ordinal)
+        return Classification(sizes, ordinal, 0.0 if num_sets is None else 1 / (num_sets + 2))
 
     @property
     def are_flags(self) -> bool:

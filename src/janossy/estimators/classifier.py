@@ -174,7 +174,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         sets = self._sets(X, reset=True)
         known, given, codes = classes_of(y)
         check_consistent_length(sets, codes)
-        task = known.task(self.ordinal)
+        task = known.task(self.ordinal, len(codes))
         weights = weights_of(sample_weight, len(codes))
         self._use(known)
         if self.class_weight is not None:

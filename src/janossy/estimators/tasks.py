@@ -1,7 +1,7 @@
 """Tasks: classes or numbers per set, with the loss of a prediction."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, cast, get_args
 
 import torch
@@ -78,12 +78,15 @@ class Classification:
     - ``sizes``: the number of classes of each classification. Their probabilities are side by side.
     - ``ordinal``: True if the classes of a single classification ascend. Its outputs are cumulative logits (McCullagh,
       1980), whose distances depend on the set too.
+    - ``doubt``: losses clip probabilities to between this and 1 - ``doubt``. A few validation sets that are all right do
+      not show that errors are impossible.
 
     Shapes: targets (B,) for one, (B, t) for several, int64; mean (B, sum of sizes).
     """
 
     sizes: tuple[int, ...]
     ordinal: bool = False
+    doubt: float = field(default=0.0, compare=False)  # a loaded model has none
 
     @property
     def num_outputs(self) -> int:
@@ -113,7 +116,14 @@ class Classification:
         return torch.stack([part.argmax(1) for part in self.parts(mean)], 1)
 
     def losses(self, mean: Tensor, targets: Tensor) -> Tensor:
-        return -self.chosen(mean, targets).clamp_min(LEAST_PROBABILITY).log().mean(1)
+        least = max(self.doubt, LEAST_PROBABILITY)
+        return -self.chosen(mean, targets).clamp(least, 1 - self.doubt).log().mean(1)
+
+    def surprise(self, mean: Tensor, targets: Tensor) -> Tensor:
+        """Returns the losses to which a temperature is fitted: they expect another class by the doubt (Platt, 1999)."""
+        right = self.chosen(mean, targets)
+        of_right, of_wrong = (each.clamp_min(LEAST_PROBABILITY).log() for each in (right, 1 - right))
+        return -((1 - self.doubt) * of_right + self.doubt * of_wrong).mean(1)
 
     def score(self, mean: Tensor, targets: Tensor, weights: Tensor) -> float:
         right = (self.codes(mean) == targets.reshape(len(targets), -1)).to(weights).mean(1)

@@ -127,8 +127,9 @@ class ClassicalLearner(nn.Module):
         fits = Together(start, weights, deadline, interrupted)
         scores = [path.module(min(fits.point, len(path.losses) - 1)) for path in fits.paths]
         outputs = [module(path.data.valid_x) for module, path in zip(scores, fits.paths, strict=True)]
-        if self.strategy == "forest" and is_class:
-            temperature = _temperature(outputs, fits.paths, weights)
+        if self.strategy == "forest" and isinstance(task, Classification):
+            held_out = torch.cat([validation for _, validation in splits[: len(outputs)]]).cpu()
+            temperature = _temperature(torch.cat(outputs), held_out, statistics.examples, task)
             for module in scores:
                 module.temperature = temperature  # type: ignore[assignment]
             outputs = [each / temperature for each in outputs]
@@ -197,20 +198,20 @@ class ClassicalLearner(nn.Module):
         return FittedLearner(network, Trained([row], epoch, ending, seconds), outputs.to(torch.float32))
 
 
-def _temperature(outputs: Sequence[Tensor], paths: Sequence[Path], weights: Sequence[float]) -> float:
-    """Returns the temperature at which the validation sets of all splits are the least surprising to their forests.
+def _temperature(outputs: Tensor, held_out: Tensor, examples: Examples, task: Classification) -> float:
+    """Returns the temperature at which validation sets are the least surprising to the forests that left them out.
 
     The mean of trees that are sure of different classes is sure of none, so that a forest which is often right has a
     large loss.
 
     Args:
-        outputs: those of each split's forest for its validation sets, with a temperature of 1.
-        weights: the weight of each split's validation sets.
+        outputs: those of the forests for the sets ``held_out``, with a temperature of 1, (V, out).
     """
+    targets, weights = examples.targets[held_out], examples.weights[held_out]
 
     def losses(temperature: float) -> float:
-        each = zip(paths, outputs, weights, strict=False)
-        return sum(weight * path.data.loss(of_split / temperature) for path, of_split, weight in each)
+        mean = task.link(temperature)(outputs).float()
+        return float((task.surprise(mean, targets) * weights).sum())
 
     return least_surprising(losses)
 
