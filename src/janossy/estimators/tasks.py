@@ -78,8 +78,8 @@ class Classification:
     - ``sizes``: the number of classes of each classification. Their probabilities are side by side.
     - ``ordinal``: True if the classes of a single classification ascend. Its outputs are cumulative logits (McCullagh,
       1980), whose distances depend on the set too.
-    - ``doubt``: losses clip probabilities to between this and 1 - ``doubt``. A few validation sets that are all right do
-      not show that errors are impossible.
+    - ``doubt``: losses clip probabilities to between this and 1 - ``doubt``. A few validation sets that are all right
+      do not show that errors are impossible.
 
     Shapes: targets (B,) for one, (B, t) for several, int64; mean (B, sum of sizes).
     """
