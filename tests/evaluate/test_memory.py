@@ -181,27 +181,27 @@ def test_dropout_under_recomputation_is_consistent(reduce):
 )
 def test_the_device_of_what_is_recomputed_is_known(f, evaluator, monkeypatch):
     """Torch draws the random numbers of a GPU again if a tensor on it is among the arguments of its checkpoint."""
-    devices = spied_checkpoints(monkeypatch, recompute)
+    devices = spied_checkpoints(monkeypatch)
     JanossyPooling(f.double(), Tuples(2), evaluate=evaluator, memory_budget=1)(distinct_sets((4, 3)))
     assert devices and all(devices)
 
 
 def test_the_device_of_a_bias_that_is_recomputed_is_known(monkeypatch):
     monkeypatch.setattr(pair_bias, "MEMORY_BUDGET", 1)
-    devices = spied_checkpoints(monkeypatch, pair_bias)
+    devices = spied_checkpoints(monkeypatch)
     pair_bias.bias_of_pairs(TupleMLP(2, D, 4).double(), torch.randn(2, 3, D), 4)
     assert devices and all(devices)
 
 
-def spied_checkpoints(monkeypatch, module) -> list[set]:
-    """Returns a list that gets the devices of the tensors among the arguments of each checkpoint of a module."""
-    devices, real = [], module.checkpoint
+def spied_checkpoints(monkeypatch) -> list[set]:
+    """Returns a list that gets the devices of the tensors among the arguments of each checkpoint."""
+    devices, real = [], recompute.checkpoint
 
     def checkpoint(run, *arguments, **options):
         devices.append({x.device for x in tree_iter(arguments) if isinstance(x, torch.Tensor)})
         return real(run, *arguments, **options)
 
-    monkeypatch.setattr(module, "checkpoint", checkpoint)
+    monkeypatch.setattr(recompute, "checkpoint", checkpoint)
     return devices
 
 

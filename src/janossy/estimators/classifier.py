@@ -174,13 +174,13 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         sets = self._sets(X, reset=True)
         known, given, codes = classes_of(y)
         check_consistent_length(sets, codes)
-        task = known.task(self.ordinal, len(codes))
         weights = weights_of(sample_weight, len(codes))
         self._use(known)
         if self.class_weight is not None:
             of_classes = compute_sample_weight(self.class_weight, given)
             check_weights("class_weight", of_classes, lambda i: f"for the class of set {i}")
             weights = weights * of_classes
+        task = known.task(self.ordinal, np.count_nonzero(weights))
         self._fit(sets, codes, weights, groups_of(groups, len(codes)), task)
         return self
 
