@@ -180,7 +180,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
             of_classes = compute_sample_weight(self.class_weight, given)
             check_weights("class_weight", of_classes, lambda i: f"for the class of set {i}")
             weights = weights * of_classes
-        task = known.task(self.ordinal, np.count_nonzero(weights))
+        task = known.task(self.ordinal, int(np.count_nonzero(weights)))
         self._fit(sets, codes, weights, groups_of(groups, len(codes)), task)
         return self
 
