@@ -19,6 +19,9 @@ BEYOND_CHANCE = 2.0
 MAY_BE_EASY = 200
 """The number of sets below which all of them may be easy by chance."""
 
+BEYOND_LUCK = 3.0
+"""The number of standard errors for so few sets. The best of a dozen candidates is also the luckiest one on these."""
+
 Losses = Callable[[Tensor], Tensor]
 """Maps predictions (V, out) of the first V validation sets to the loss of each set, (V,)."""
 
@@ -28,8 +31,8 @@ def best_average(contenders: Sequence[Contender], losses: Losses) -> tuple[dict[
 
     Averages of contenders that were trained on more splits come first, because all sets then choose and calibrate them.
     An average on fewer splits is taken if it is better on these by more than two standard errors of the difference. If
-    they hold out few sets, all of them may be easy by chance. Then the error has the deviation of the losses of the
-    other average on all of its splits, if that is larger.
+    they hold out few sets, all of them may be easy by chance. Then it takes three errors, with the deviation of the
+    losses of the other average on all of its splits, if that is larger.
     """
     found: list[tuple[dict[Contender, int], int, Tensor]] = []
     for num in sorted({len(contender.runs) for contender in contenders}):
@@ -42,9 +45,10 @@ def best_average(contenders: Sequence[Contender], losses: Losses) -> tuple[dict[
         for _, _, of_other in found[:place]:
             difference = of_average[: len(of_other)] - of_other
             deviation = difference.std(correction=0)
+            least = BEYOND_CHANCE * deviation
             if len(of_other) < MAY_BE_EASY:
-                deviation = max(deviation, of_average.std(correction=0))
-            if difference.mean() > BEYOND_CHANCE * deviation / len(of_other) ** 0.5:
+                least = BEYOND_LUCK * max(deviation, of_average.std(correction=0))
+            if difference.mean() > least / len(of_other) ** 0.5:
                 return False
         return True
 
