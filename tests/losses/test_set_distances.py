@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck
 
 from janossy import Ragged
-from janossy.losses import assignment_distance, chamfer_distance, energy_distance
-from tests.laws import close
+from janossy.losses import assignment_distance, chamfer_distance, energy_distance, set_distances
+from tests.laws import close, peak_bytes
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -59,6 +59,29 @@ def test_by_brute_force_in_any_order(name, pairs, data):
     close(distance(shuffled, y), expected)
     close(distance(y, x), expected)
     close(distance(x, shuffled), torch.zeros(len(x)))
+
+
+@pytest.mark.parametrize("most", [1, 9, 20])
+@pytest.mark.parametrize("name", DISTANCES)
+def test_pairs_of_like_sizes_together_are_as_all_at_once(monkeypatch, name, most):
+    sizes = [2, 0, 5, 1, 3, 1, 0, 4]
+    x, y = (Ragged.from_sizes(torch.randn(16, 2, requires_grad=True), of_side) for of_side in (sizes, sizes[::-1]))
+    if name != "assignment":  # which alone takes a pair of an empty set and another
+        x, y = x[[0, 2, 3, 4, 5]], y[[0, 2, 3, 4, 5]]
+    whole = DISTANCES[name][0](x, y)
+    slopes = torch.autograd.grad(whole.square().sum(), (x.values, y.values), retain_graph=True)
+    monkeypatch.setattr(set_distances, "MAX_PADDED", most)
+    parts = DISTANCES[name][0](x, y)
+    close(parts, whole)
+    close(torch.autograd.grad(parts.square().sum(), (x.values, y.values)), slopes)
+
+
+@pytest.mark.parametrize("name", DISTANCES)
+def test_memory_of_a_large_set_beside_small_ones(name):
+    """All pairs padded to 1,500 elements have 67 million distances, which with two features are over a gigabyte."""
+    sizes = [1500] + [1] * 29
+    x, y = (Ragged.from_sizes(torch.randn(sum(sizes), 2), sizes) for _ in range(2))
+    assert peak_bytes(lambda: DISTANCES[name][0](x, y)) < 200e6
 
 
 @pytest.mark.parametrize("name", DISTANCES)

@@ -1,11 +1,16 @@
 """Distances between sets of points, for networks that predict sets: Chamfer, optimal assignment, energy."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from janossy.evaluate.reduce import widened
 from janossy.evaluate.validation import check_sets
 from janossy.sets import Ragged
+
+MAX_PADDED = 2**23
+"""The most pairs of elements, with padding, whose distances are computed at once for several pairs of sets."""
 
 
 def chamfer_distance(predicted: Ragged, target: Ragged) -> Tensor:
@@ -23,12 +28,15 @@ def chamfer_distance(predicted: Ragged, target: Ragged) -> Tensor:
         tensor([0.5000])
     """
     _check_pairs(predicted, target, "chamfer_distance", empty="a nearest neighbour")
-    distances, real = _squared_distances(predicted, target)
-    if distances.numel() == 0:
-        return distances.sum((1, 2)).to(predicted.dtype)
-    beyond = distances.masked_fill(~real, torch.inf)
-    found = _mean(beyond.amin(2), real.any(2)) + _mean(beyond.amin(1), real.any(1))
-    return found.to(predicted.dtype)
+
+    def nearest(a: Ragged, b: Ragged) -> Tensor:
+        distances, real = _squared_distances(a, b)
+        if distances.numel() == 0:
+            return distances.sum((1, 2))
+        beyond = distances.masked_fill(~real, torch.inf)
+        return _mean(beyond.amin(2), real.any(2)) + _mean(beyond.amin(1), real.any(1))
+
+    return _of_like_sizes(nearest, predicted, target).to(predicted.dtype)
 
 
 def assignment_distance(predicted: Ragged, target: Ragged, *, unmatched: float | None = None) -> Tensor:
@@ -65,20 +73,24 @@ def assignment_distance(predicted: Ragged, target: Ragged, *, unmatched: float |
         )
     from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - takes a while to import
 
-    distances, real = _squared_distances(predicted, target)
-    costs = distances.detach().where(real, 0).cpu()  # distances to padding may overflow
-    if not bool(costs.isfinite().all()):
-        raise ValueError("assignment_distance expects finite values; got NaN or infinity. Check the sets.")
-    found = distances.new_zeros(len(sizes))
-    chosen: list[Tensor] = []
-    for b, (n, m) in enumerate(sizes):
-        rows, columns = (torch.from_numpy(i) for i in linear_sum_assignment(costs[b, :n, :m].numpy()))
-        chosen.append(torch.stack((torch.full_like(rows, b), rows, columns)))
-    if chosen:
-        b, i, j = torch.cat(chosen, 1).to(distances.device)
-        found = found.index_add(0, b, distances[b, i, j])
-    alone = distances.new_tensor([abs(n - m) for n, m in sizes]) * (unmatched or 0.0)
-    return ((found + alone) / distances.new_tensor([max(n, m, 1) for n, m in sizes])).to(predicted.dtype)
+    def matched(a: Ragged, b: Ragged) -> Tensor:
+        distances, real = _squared_distances(a, b)
+        costs = distances.detach().where(real, 0).cpu()  # distances to padding may overflow
+        if not bool(costs.isfinite().all()):
+            raise ValueError("assignment_distance expects finite values; got NaN or infinity. Check the sets.")
+        sums = distances.new_zeros(len(a))
+        chosen: list[Tensor] = []
+        for number, (n, m) in enumerate(zip(a.sizes, b.sizes, strict=True)):
+            rows, columns = (torch.from_numpy(i) for i in linear_sum_assignment(costs[number, :n, :m].numpy()))
+            chosen.append(torch.stack((torch.full_like(rows, number), rows, columns)))
+        if chosen:
+            numbers, i, j = torch.cat(chosen, 1).to(distances.device)
+            sums = sums.index_add(0, numbers, distances[numbers, i, j])
+        return sums
+
+    found = _of_like_sizes(matched, predicted, target)
+    alone = found.new_tensor([abs(n - m) for n, m in sizes]) * (unmatched or 0.0)
+    return ((found + alone) / found.new_tensor([max(n, m, 1) for n, m in sizes])).to(predicted.dtype)
 
 
 def energy_distance(predicted: Ragged, target: Ragged) -> Tensor:
@@ -102,8 +114,28 @@ def energy_distance(predicted: Ragged, target: Ragged) -> Tensor:
         roots = torch.where(has_slope, torch.where(has_slope, squared, 1).sqrt(), 0)
         return _mean(roots.flatten(1), real.flatten(1))
 
-    within = mean_distance(predicted, predicted) + mean_distance(target, target)
-    return (2 * mean_distance(predicted, target) - within).to(predicted.dtype)
+    def energy(a: Ragged, b: Ragged) -> Tensor:
+        return 2 * mean_distance(a, b) - (mean_distance(a, a) + mean_distance(b, b))
+
+    return _of_like_sizes(energy, predicted, target).to(predicted.dtype)
+
+
+def _of_like_sizes(distance: Callable[[Ragged, Ragged], Tensor], predicted: Ragged, target: Ragged) -> Tensor:
+    """Returns the distance of each pair of sets, (B,), computed for pairs of like sizes together.
+
+    Padding grows with the largest set. One of 10^4 elements beside a thousand of one element would fill 400 GB.
+    """
+    largest = [max(pair) for pair in zip(predicted.sizes, target.sizes, strict=True)]
+    order = sorted(range(len(largest)), key=largest.__getitem__)
+    pieces: list[list[int]] = [[]]
+    for b in order:
+        if pieces[-1] and (len(pieces[-1]) + 1) * largest[b] ** 2 > MAX_PADDED:
+            pieces.append([])
+        pieces[-1].append(b)
+    if len(pieces) == 1:
+        return distance(predicted, target)
+    found = torch.cat([distance(predicted[piece], target[piece]) for piece in pieces])
+    return found[torch.tensor(order, device=found.device).argsort()]
 
 
 def _mean(x: Tensor, real: Tensor) -> Tensor:
