@@ -137,8 +137,7 @@ def plain_text(file: Path, encoding: str | None, kept: ExitStack) -> Path:
     found = next((kind for magic, kind in OTHERS.items() if start.startswith(magic)), None)
     if found or start.startswith(TAR[1], TAR[0]):
         raise BadArgument(f"{file}: expected a compressed CSV file; got {found or 'a tar archive'}. Unpack it.")
-    start = start[:2]
-    if encoding is None and start in (BOM_UTF16_LE, BOM_UTF16_BE):
+    if encoding is None and start.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         encoding = "utf-16"
     if encoding is None or lookup(encoding).name == "utf-8":
         return path
@@ -153,6 +152,11 @@ def plain_text(file: Path, encoding: str | None, kept: ExitStack) -> Path:
 
 ANY = Dialect()
 """The dialect of a file without options."""
+
+
+def _may_be_names(cells: Sequence[str]) -> bool:
+    """Returns True if these cells may be the names of columns below a title."""
+    return all(cells) and not re.search(r"\d\b", " ".join(cells))
 
 
 class CsvFile:
@@ -287,7 +291,7 @@ class CsvFile:
                         f"{self.file}, row {row}: Expected {num} columns, got {len(cells)}{other}. Correct it; at the "
                         "end, the file may be cut short."
                         + (" --delimiter names what stands between columns." if other else "")
-                        + (f" {self._title()}" if row == 1 and num < len(cells) and self._are_names(cells) else "")
+                        + (f" {self._title()}" if row == 1 and num < len(cells) and _may_be_names(cells) else "")
                     )
         except standard.Error as error:
             if "unexpected end of data" in str(error):
@@ -314,10 +318,6 @@ class CsvFile:
         """Returns a remedy for a title in the place of the header."""
         text = self.delimiter.join(filter(None, self.names))
         return f"If line {self.skip + 1}, {text!r:.80}, is a title, delete it, or begin it with #."
-
-    def _are_names(self, cells: Sequence[str]) -> bool:
-        """Returns True if these cells may be the names of columns below a title."""
-        return all(cells) and not re.search(r"\d\b", " ".join(cells))
 
     def check_names(self, used: set[int]) -> None:
         """Raises a BadArgument for a column with values but no name. ``used``: the numbers of columns with values."""
