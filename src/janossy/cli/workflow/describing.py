@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from shlex import quote
 
 import numpy as np
 
@@ -36,7 +35,10 @@ EXCEL_DAYS = 30_000, 60_000
 
 @dataclass(frozen=True)
 class Described:
-    """A column in words: its owner (elements or sets), its kind with the reason, its values, and a hint."""
+    """A column in words: its owner (elements or sets), its kind with the reason, its values, a hint, and an option.
+
+    ``option``: the option of ``janossy fit`` that follows the hint if it names the column, or "".
+    """
 
     name: str
     owner: str
@@ -44,6 +46,7 @@ class Described:
     values: str
     missing: int
     hint: str = ""
+    option: str = ""
     reason: str = ""
 
 
@@ -54,7 +57,7 @@ def describe(sets: SetTable, reasons: Mapping[str, str] | None = None) -> Iterat
     """
     for owner, columns in (("element", sets.elements), ("set", sets.context)):
         for name, column in columns.items():
-            hint = ""
+            hint, option = "", ""
             if column.kind == "numeric" and _are_days(column):
                 hint = "dates as whole numbers, taken as amounts: write 20240131 as 2024-01-31"
             elif column.kind == "numeric" and re.search("(?i)date|day|time", name) and _are_excel_days(column):
@@ -66,38 +69,41 @@ def describe(sets: SetTable, reasons: Mapping[str, str] | None = None) -> Iterat
                     "dates of the year 9999 for missing values: empty them, or name them as in --null-values 9999-12-31"
                 )
             elif owner == "element" and _is_constant(column, sets):
-                hint = f"one value in each set: --set-columns {quote(name)}?"
-            elif column.kind == "numeric" and (different := _num_codes(column)) is not None:
-                hint = (
-                    f"{different} different whole numbers, tried as amounts and as codes: --categorical {quote(name)}?"
-                )
+                hint, option = "one value in each set", "--set-columns"
+            elif column.kind == "numeric" and _num_codes(column) is not None:
+                hint, option = "few different whole numbers, tried as amounts and as codes", "--categorical"
             elif column.kind == "categorical":
-                hint = _spelled(column).format(quote(name)) or hint_of_case(column.categories)
+                hint, option = _spelled(column)
+                hint = hint or hint_of_case(column.categories)
             reason = (reasons or {}).get(name) or REASONS[column.kind]
-            yield Described(name, owner, column.kind, values_of(column), int(column.missing().sum()), hint, reason)
+            missing = int(column.missing().sum())
+            yield Described(name, owner, column.kind, values_of(column), missing, hint, option, reason)
 
 
 REASONS = {"numeric": "numbers", "categorical": "text, or named", "boolean": "true and false", "date": "dates"}
 """The reason for a column's kind, if no text file gives another."""
 
 SPELLED = {
-    r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?": "amounts as text: --numeric {}?",
-    r"[+-]?[\d.,\s]*\d[.,]\d+": "numbers of another convention, as text: write them with a point",
-    r"\d{4}-\d{2}-\d{2}.*|\d{1,2}[/.]\d{1,2}[/.]\d{4}.*": "dates as text, taken as names: convert the column to dates",
-    r"\[.*\]": "lists as text, taken as names: convert the column to lists",
+    r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?": ("amounts as text", "--numeric"),
+    r"[+-]?[\d.,\s]*\d[.,]\d+": ("numbers of another convention, as text: write them with a point", ""),
+    r"\d{4}-\d{2}-\d{2}.*|\d{1,2}[/.]\d{1,2}[/.]\d{4}.*": (
+        "dates as text, taken as names: convert the column to dates",
+        "",
+    ),
+    r"\[.*\]": ("lists as text, taken as names: convert the column to lists", ""),
 }
-"""The spellings of other things as text, with hints."""
+"""The spellings of other things as text, each with a hint and an option as in ``Described``."""
 
 
-def _spelled(column: Column) -> str:
-    """Returns the hint for the spelling that nearly all categories of text have, or "" for plain names."""
+def _spelled(column: Column) -> tuple[str, str]:
+    """Returns the hint and the option for the spelling of nearly all categories of text, or "" for plain names."""
     words = [x for x in column.categories if isinstance(x, str)]
     if len(words) < len(column.categories) or len(words) < 2:
-        return ""
+        return "", ""
     for pattern, what in SPELLED.items():
         if sum(re.fullmatch(pattern, word.strip()) is not None for word in words) >= MOSTLY * len(words):
             return what
-    return ""
+    return "", ""
 
 
 MOSTLY = 0.9

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import inf, isfinite
+from shlex import quote
 from time import monotonic
 from types import TracebackType
 from typing import Self
@@ -36,9 +37,14 @@ def show_columns(console: Console, columns: Sequence[Described]) -> None:
         missing = f"{column.missing:,}" if column.missing else ""
         table.add_row(*map(escape, (column.name, column.owner, column.kind, column.values, missing, column.reason)))
     console.print(table)
+    alike: dict[tuple[str, str], list[str]] = {}
     for column in columns:
         if column.hint:
-            say(console, f"  {column.name} seems to hold {column.hint}", style="yellow")
+            alike.setdefault((column.hint, column.option), []).append(column.name)
+    for (hint, option), names in alike.items():
+        remedy = f": {option} {quote(','.join(names))}?" if option else ""
+        verb = "seems" if len(names) == 1 else "seem"
+        say(console, f"  {', '.join(names)} {verb} to hold {hint}{remedy}", style="yellow")
 
 
 def say(console: Console, line: str, style: str | None = None) -> None:
