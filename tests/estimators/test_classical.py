@@ -21,13 +21,14 @@ from sklearn.pipeline import make_pipeline
 
 from janossy.estimators import SetClassifier, SetRegressor, SetStatistics, load, save
 from janossy.estimators.batches import Examples
+from janossy.estimators.candidates import Candidate
 from janossy.estimators.classical import cached, learners, paths
 from janossy.estimators.classical.choosing import are_compositions, choose_statistics, has_more_than_compact
 from janossy.estimators.classical.conversion import boosting, forest, linear_scores
 from janossy.estimators.classical.paths import LEARNERS
 from janossy.estimators.interrupts import time_by
 from janossy.estimators.tasks import Regression
-from janossy.nn.statistics import TreeEnsemble
+from janossy.nn.statistics import CellPairs, TreeEnsemble
 from janossy.nn.statistics.names import ColumnNames
 from janossy.saving import SavedModelError
 from janossy.tables import TableEncoder, as_sets
@@ -335,6 +336,27 @@ def test_compact_statistics_are_a_part_of_all():
         )
         assert has_more_than_compact(layouts[0]) is has_more and set(compact) <= set(full)
         assert (len(compact) < len(full)) is has_more
+
+
+def test_pairs_are_left_out_alone():
+    """The search skips it on sets without pairs."""
+    sets, y = baskets()
+    of_all, of_others = (
+        SetRegressor(few("linear") | more, validation=2, random_state=0).fit(sets, y).ensemble_.networks[0].statistics
+        for more in ({}, {"pairs": False})
+    )
+    others = [block for block in of_all.blocks if not isinstance(block, CellPairs)]
+    assert len(others) < len(of_all.blocks)
+    assert [block.out_features for block in others] == [block.out_features for block in of_others.blocks]
+    many = as_sets({"item": [["tea", "milk"] * 21, ["tea"] * 40]})
+    numbers = as_sets([[[1.0, 2.0]], [[3.0, 4.0]]])
+    for some, has_pairs in ((sets, True), (many, False), (numbers, False)):
+        encoder = TableEncoder().fit(some)
+        encoded = encoder.transform(some)
+        examples = Examples(encoded.elements, encoded.context, torch.zeros(len(some), 1), torch.ones(len(some)))
+        statistics = cached.CachedStatistics(examples, (encoder.element_layout, encoder.context_layout))
+        why_not = Candidate("linear", {"pairs": False}).why_not(statistics)
+        assert why_not == ("" if has_pairs else "its statistics are without pairs anyway")
 
 
 COMPOUNDS = [{"Fe": 2.0, "O": 3.0}, {"Na": 1.0, "Cl": 1.0}, {"Fe": 1.0, "Cl": 3.0}] * 8

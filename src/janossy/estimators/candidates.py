@@ -59,6 +59,8 @@ class Candidate:
             return "no column of numbers spans orders of magnitude"
         if self.classical and self.settings.get("compact") and not has_more_than_compact(layout):
             return "its statistics are compact anyway"
+        if self.classical and self.settings.get("pairs") is False and not statistics.has_pairs:
+            return "its statistics are without pairs anyway"
         if self.settings.get("categories") == "targets" and not any(encoded_columns(statistics.layouts)):
             return "no column has many categories"
         if form == "quantile" and not layout.skewed:
@@ -129,6 +131,7 @@ AUTO = (
     Candidate("forest", {"compact": True, "extra": True}),
     Candidate("forest", {"compact": True}),
     Candidate("trees", {"compact": True}),
+    Candidate("linear", {"pairs": False}),
     Candidate("forest", {"extra": True}),
     Candidate("k1"),
     Candidate("trees", {"scheme": "count"}),

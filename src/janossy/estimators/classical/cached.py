@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from janossy.estimators.batches import Examples
-from janossy.estimators.classical.choosing import Sizes, are_compositions, choose_statistics
+from janossy.estimators.classical.choosing import SMALL_SETS, Sizes, are_compositions, choose_statistics
 from janossy.nn.statistics import PooledStatistics
 from janossy.tables.layout import Layout
 
@@ -63,6 +63,12 @@ class CachedStatistics:
     def are_compositions(self) -> bool:
         """True if amounts by category say all of each set (``are_compositions``)."""
         return are_compositions(self.examples.sets, self.layouts[0])
+
+    @cached_property
+    def has_pairs(self) -> bool:
+        """True if pairs of categories are counted: the sets are small."""
+        sets = self.examples.sets
+        return bool(self.layouts[0].vocabularies) and len(sets.values) <= SMALL_SETS * len(sets)
 
     def rows(self, most: Sizes, scheme: str, compact: bool, num_encoded: int = 0) -> CachedRows:
         """Returns the statistics for these sizes, this scheme of bags and this extent, with their vectors.

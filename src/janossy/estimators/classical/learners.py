@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from math import inf
 from typing import Any
@@ -108,6 +108,8 @@ class ClassicalLearner(nn.Module):
         if self.strategy == "linear":
             cells = min(MAX_CELLS, MAX_NUMBERS // max(1, min(MAX_SETS, len(statistics.examples))))
             most = Sizes(cells=cells, hashed=cells // 4, pairs=2 * most.pairs)
+        if not self.settings.pairs:
+            most = replace(most, pairs=0)
         is_class, encoded = isinstance(task, Classification), 0
         if self.settings.categories == "targets":
             encoded = num_values(self.num_outputs, is_class=is_class)

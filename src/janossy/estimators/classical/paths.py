@@ -87,6 +87,8 @@ class ClassicalSettings:
     splits and sums of many trees gain from."""
     compact: bool = False
     """True if only statistics of single columns, and of numbers by category, are used."""
+    pairs: bool = True
+    """False if pairs of categories that occur in one set are left out."""
     categories: str = "bags"
     """"targets" if columns with many categories are encoded by the targets of training sets, in place of bags."""
 
