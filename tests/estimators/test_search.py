@@ -341,6 +341,18 @@ def test_a_learner_whose_first_step_would_end_too_late_is_not_begun(monkeypatch)
     assert search(Limits(seconds=600)).run([Candidate("trees")]).networks
 
 
+@pytest.mark.parametrize("seconds, second", [(190, "trees"), (210, "k1")])
+def test_a_learner_with_a_long_first_step_waits_for_others(monkeypatch, seconds, second):
+    """Long is more than a third of 600 seconds."""
+    monkeypatch.setattr(TreesPath, "seconds_of_a_step", classmethod(lambda cls, *shape, is_class: seconds))
+    order = []
+    with time_by(lambda: 0.0):
+        tried = search(Limits(seconds=600, max_epochs=1), tell=lambda progress: order.append(progress.candidate))
+        found = tried.run([Candidate("linear"), Candidate("trees"), Candidate("k1")])
+    assert list(dict.fromkeys(order))[:2] == ["linear", second]
+    assert not any(trial.note for trial in found.trials) and all(trial.history for trial in found.trials)
+
+
 @pytest.mark.parametrize("has_time", [True, False])
 def test_a_learner_that_is_fitted_again_has_one_loss_and_without_time_its_first_result(monkeypatch, has_time):
     """The first fit reaches one of three splits, as if its time were over."""

@@ -35,6 +35,9 @@ FOR_SPARE = 0.8
 CHEAP = 0.1
 """A network whose other splits take no more than this part of the time left is trained on all of them at once."""
 
+LONG_STEP = 1 / 3
+"""The part of the time left that the first step of a classical learner may take before other candidates are tried."""
+
 COMPILING = 20.0
 """The seconds that are kept for a compiler: with less time left, no network is begun whose kernels it makes."""
 
@@ -139,7 +142,13 @@ class Search:
                 continue
             share = now() + max(left / (len(others) + 1), left / 4)
             if contender.candidate.classical:
-                self.trainer.fit(contender, share, len(self.splits))
+                can_wait = bool(others) and contender not in postponed
+                latest = now() + LONG_STEP * left if can_wait else self.deadline
+                self.trainer.fit(contender, share, len(self.splits), latest)
+                if can_wait and not contender.runs and not contender.is_over:
+                    contender.note = ""
+                    postponed.add(contender)
+                    waiting.append((contender, seconds))
                 continue
             if self.trainer.trained and not isinf(left) and self.trainer.is_compiling(contender):
                 if others and contender not in postponed:
@@ -234,7 +243,7 @@ class Search:
             has_time = contender.seconds * len(self.splits) <= self.deadline - now()
             if is_short and has_time and not self.trainer.has_ended:
                 # all splits share one strength, so all are fitted again
-                self.trainer.fit(contender, self.deadline, len(self.splits))
+                self.trainer.fit(contender, self.deadline, len(self.splits), self.deadline)
         networks = [contender for contender in contenders if not contender.candidate.classical]
         trained_before = [len(contender.runs) for contender in networks]
         self._train_networks(networks, len(self.splits))
@@ -269,7 +278,7 @@ class Search:
         num = min([num, *(len(contender.runs) for contender in networks if not contender.note)])
         for contender in used:
             if contender.candidate.classical and num > 1 and not self.trainer.has_ended:
-                self.trainer.fit(contender, self.deadline, num)
+                self.trainer.fit(contender, self.deadline, num, self.deadline)
         num = min((len(contender.runs) for contender in used), default=1)
         for contender in used:
             del contender.runs[num:]
