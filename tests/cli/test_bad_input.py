@@ -111,7 +111,7 @@ TABLES = {
     "a header in Latin-1": (
         [lambda: Path("t.csv").write_bytes(b"order,caf\xe9,returned\n1,a,0\n")],
         ["t.csv"],
-        "t.csv: its header is not in UTF-8. Name its --encoding.",
+        "t.csv: its header is not in UTF-8. Name its --encoding, such as cp1252.",
     ),
     "another separator than the header's": (
         [lambda: write_text("t.csv", "order,item,returned\n1;a;0\n1;b;1\n")],
@@ -172,7 +172,8 @@ TABLES = {
     "not UTF-8": (
         [lambda: Path("t.csv").write_bytes(b"order,item,returned\n1,caf\xe9,0\n")],
         ["t.csv"],
-        "t.csv, row 1: column 'item' is not in UTF-8. Name the file's encoding, such as --encoding latin-1.",
+        "t.csv, row 1: column 'item' is not in UTF-8. Name the file's encoding, such as --encoding cp1252 (Windows) or "
+        "mac-roman.",
     ),
     "two of one name": (
         [lambda: write_text("t.csv", "order,item,item,returned\n1,a,b,0\n")],

@@ -1,6 +1,8 @@
 """The header of a CSV file: the lines before it, and the delimiter."""
 
 import csv as standard
+import re
+from collections.abc import Iterable
 
 SEPARATORS = ",;\t|"
 """Candidates for the delimiter, if no option names it."""
@@ -45,3 +47,10 @@ def separator(lines: list[str]) -> str:
             best, found = width, mark
     header = next(line for line in lines if line.strip())
     return found or max(SEPARATORS, key=header.count)
+
+
+def no_header(names: Iterable[str]) -> str:
+    """Returns a remedy for a row in the place of the header if a name is a decimal number, or ""."""
+    if not any(re.fullmatch(r"-?\d+[.,]\d+", name) for name in names):
+        return ""
+    return " If line 1 is a row and no header, write one above it."

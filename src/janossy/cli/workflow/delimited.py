@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from janossy.cli.errors import BadArgument
-from janossy.cli.workflow.csv_header import preamble, separator
+from janossy.cli.workflow.csv_header import no_header, preamble, separator
 from janossy.cli.workflow.side_by_side import numbered
 from janossy.cli.workflow.text_casts import cast, type_of
 from janossy.cli.workflow.text_types import Facts, Role, Spelling, Taken, taken_as_type
@@ -200,7 +200,9 @@ class CsvFile:
             return content[:cut].decode()
         except UnicodeDecodeError as error:
             if b"\n" not in content[: error.start].strip():
-                raise BadArgument(f"{self.file}: its header is not in UTF-8. Name its --encoding.") from None
+                raise BadArgument(
+                    f"{self.file}: its header is not in UTF-8. Name its --encoding, such as cp1252."
+                ) from None
             return content[:cut].decode(errors="replace")
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -283,7 +285,7 @@ class CsvFile:
                     if any("\udc80" <= mark <= "\udcff" for mark in cell):
                         raise BadArgument(
                             f"{self.file}, row {row}: column {name!r} is not in UTF-8. Name the file's "
-                            "encoding, such as --encoding latin-1."
+                            "encoding, such as --encoding cp1252 (Windows) or mac-roman."
                         )
                 if len(cells) != num:
                     other = f" between {self.delimiter!r}" if num == 1 or len(cells) == 1 else ""
@@ -368,7 +370,7 @@ def open_csv(
     together = {name: stem for stem, columns in side_by_side.items() for name in columns.values()}
     for csv in opened:
         if twice := [name for name in csv.names if name and csv.names.count(name) > 1]:
-            raise BadArgument(f"{csv.file}: two columns are called {twice[0]!r}. Rename one.")
+            raise BadArgument(f"{csv.file}: two columns are called {twice[0]!r}. Rename one.{no_header(twice)}")
         used: set[int] = set()
         for batch in csv.batches():
             for j, (name, column) in enumerate(zip(csv.names, batch.columns, strict=True)):

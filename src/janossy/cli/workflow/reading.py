@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pyarrow import ipc, parquet
 
 from janossy.cli.errors import BadArgument
+from janossy.cli.workflow.csv_header import no_header
 from janossy.cli.workflow.delimited import ANY, CsvFile, Dialect
 from janossy.cli.workflow.excel import ENDINGS as WORKBOOKS
 from janossy.cli.workflow.excel import as_text, is_workbook, read_sheet
@@ -128,7 +129,7 @@ def read_tables(
     for file, table in zip(files, tables, strict=True):
         names = table.column_names
         if twice := [name for name in names if names.count(name) > 1]:
-            raise BadArgument(f"{file}: two columns are called {twice[0]!r}. Rename one.")
+            raise BadArgument(f"{file}: two columns are called {twice[0]!r}. Rename one.{no_header(twice)}")
         if set(names) != set(first):
             there, lacking = (file, files[0]) if set(names) - set(first) else (files[0], file)
             name = sorted(set(names) ^ set(first))[0]
@@ -175,7 +176,7 @@ def unknown(name: str, owner: str, known: Sequence[str], file: File) -> BadArgum
     near = [each for each in known if each.lower() == name.lower()] or get_close_matches(name, known, 1)
     meant = f" Did you mean {near[0]!r}?" if near else ""
     names = ", ".join(known[:20]) + (", …" if len(known) > 20 else "")
-    title = ""
+    title = no_header(known)
     if len(known) == 1 and ending_of(Path(file)) in CSV:
         title = " If this is a title, delete its line; else --delimiter names what stands between columns."
     return BadArgument(f"{file} has no column {name!r}, which {owner} names.{meant} It has {names}.{title}")
@@ -283,6 +284,13 @@ def _typed(
     if role is None and given:
         role = "numeric" if all(map(_is_number, given)) else "text" if any(map(_is_words, given)) else "plain"
     taken = taken_as_type(facts, role or "plain", before)
+    if (
+        role == "categorical"
+        and taken.kind == "text"
+        and facts.num
+        and all(_are_whole(text, spelling) for text in texts)
+    ):
+        taken = replace(taken, kind="float64")
     place = tables[0].column_names.index(name)
     while True:
         try:
@@ -295,6 +303,11 @@ def _typed(
     for number, column in zip(np.flatnonzero(of_text), columns, strict=True):
         tables[number] = tables[number].set_column(place, name, column)
     return taken
+
+
+def _are_whole(text: pa.Array, spelling: Spelling) -> bool:
+    """Returns True if all values are as 1.0, which pandas writes for whole numbers if some are missing."""
+    return bool(pc.all(pc.match_substring_regex(spelling.trimmed(text), r"^(0|-?[1-9]\d{0,14})\.0$")).as_py())
 
 
 def _cast(texts: Sequence[pa.Array], kind: str, spelling: Spelling) -> list[pa.Array]:
@@ -348,14 +361,20 @@ def _are_mixed(tables: Sequence[pa.Table], name: str, are_lines: Sequence[bool])
     return len(set(map(is_text, kinds))) > 1
 
 
-TOTALS = r"(?i)((grand|sub)?[ -]?total|sum|summe|gesamt|average|mean)s?:?"
+LAST_ROWS = {
+    "a row of totals": r"(?i)((grand|sub)?[ -]?total|sum|summe|gesamt|average|mean)s?:?",
+    "a footnote": r"(?i)(sources?|notes?|footnotes?|quellen?|anmerkung(en)?)(:.*)?|[*†‡].*",
+}
 """Words for a last row that is not of a set."""
 
 
 def doubtful(ids: pa.Array | pa.ChunkedArray, name: str) -> str:
-    """Returns a note on ids that are floats beyond the whole numbers that floats hold, or end with a total, or ""."""
-    if is_text(ids.type) and len(ids) and re.fullmatch(TOTALS, last := (ids[-1].as_py() or "").strip()):
-        return f"--set-id {name} ends with {last!r}, which may be a row of totals: delete it."
+    """Returns a note on ids that are floats beyond the whole numbers of floats, or do not end with a set, or ""."""
+    if is_text(ids.type) and len(ids):
+        last = (ids[-1].as_py() or "").strip()
+        for what, pattern in LAST_ROWS.items():
+            if re.fullmatch(pattern, last):
+                return f"--set-id {name} ends with {last!r:.60}, which may be {what}: delete it."
     if not pa.types.is_floating(ids.type):
         return ""
     largest = pc.max(pc.abs(ids.cast(pa.float64()))).as_py()

@@ -21,7 +21,8 @@ from janossy.cli.workflow.sets_of_rows import (
     split_ids,
     with_targets,
 )
-from janossy.cli.workflow.text_types import FLAG, ISO, LIST, MISSING, SEPARATED, YEAR_FIRST, YEAR_LAST, Role, roles_of
+from janossy.cli.workflow.spellings import YEAR_LAST
+from janossy.cli.workflow.text_types import FLAG, ISO, LIST, MISSING, SEPARATED, YEAR_FIRST, Role, roles_of
 from janossy.cli.workflow.values import check_values
 from janossy.tables import TableEncoder
 from janossy.tables.arrow import is_text
@@ -144,9 +145,11 @@ def _check_of_model(rows: TableRows, name: str, kind: str) -> None:
     if wrong:
         expected = {"numeric": "numbers", "date": "dates, as 2024-01-31", "boolean": "true and false"}[kind]
         first = _first_wrong(values, kind)
+        got = str(values[first])
+        if kind in SPELLED and is_text(values.type) and re.match(SPELLED[kind], got):
+            got = f"the text {got!r}"
         raise BadArgument(
-            f"{rows.place(first)}: column {name!r} expects {expected}, as in training; got {values[first]}. Convert "
-            "the column."
+            f"{rows.place(first)}: column {name!r} expects {expected}, as in training; got {got}. Convert the column."
         )
 
 

@@ -8,6 +8,8 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from janossy.cli.workflow.spellings import ALIKE, CLOCK, OTHER_NUMBERS, UNKNOWN, YEAR_LAST
+
 MARKS = ("?", "-", "--", ".")
 """Marks of a missing value in tables that people type. A note says that they are taken as missing."""
 
@@ -28,48 +30,16 @@ INTEGER = r"^[+-]?\d{1,18}$"
 NUMBER = r"^([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|Inf|INF|infinity|Infinity))$"
 FLAG = r"^(?i:true|false)$"
 TIME = r"^([01]?\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?$"
-CLOCK = r"([ T]\d{1,2}:\d{2}(:\d{2}(\.\d{1,9})?)?)?"
 ISO = rf"^\d{{4}}-\d{{2}}-\d{{2}}{CLOCK}(Z|[+-]\d{{2}}:?\d{{2}})?$"
 ZONED = r"(Z|[+-]\d{2}:?\d{2})$"
 YEAR_FIRST = rf"^\d{{4}}[/.-]\d{{1,2}}[/.-]\d{{1,2}}{CLOCK}$"
-YEAR_LAST = rf"^\d{{1,2}}[/.-]\d{{1,2}}[/.-]\d{{4}}{CLOCK}$"
+
 FINE = r":\d{2}\.\d{6}\d*[1-9]"
 """Times of day that microseconds do not hold."""
 
 DAY_FIRST = r"^(1[3-9]|2\d|3[01])[/.-]|^\d{1,2}[.]"
 MONTH_FIRST = r"^\d{1,2}[/-](1[3-9]|2\d|3[01])[/-]"
 LIST = r"(?s)^\s*(\[.*\]|\([^()]*,[^()]*\)|\{[^{}:]*\})\s*$"
-
-OTHER_NUMBERS = {
-    "separators of thousands": (r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$", "--thousands , (or --decimal , for decimals)"),
-    "decimal commas": (r"^[+-]?\d*,\d+$", "--decimal ,"),
-    "separators of thousands and decimal commas": (r"^[+-]?\d{1,3}(\.\d{3})+(,\d+)?$", "--thousands . --decimal ,"),
-    "apostrophes between thousands": (r"^[+-]?\d{1,3}('\d{3})+(\.\d+)?$", '--thousands "\'"'),
-    "spaces between thousands": ("^[+-]?\\d{1,3}([ \u00a0\u202f]\\d{3})+([.,]\\d+)?$", "--thousands ' '"),
-    "per cent or currencies": (
-        r"^[+-]?([A-Z]{0,3}[$€£¥₹]|[A-Z]{3} )\s?[+-]?[\d.,]+$|^[+-]?[\d.,]+\s?([%$€£¥₹]|[A-Z]{3})$",
-        "numbers without them",
-    ),
-    "lists": (
-        r"^[^;|\s]+([;|][^;|\s]+)+$|^[+-]?[\d.]+([, ]\s*[+-]?[\d.]+)+$|^[^,\s]+(,[^,\s]+)+$",
-        "--list-separator",
-    ),
-    "numbers with signs or units beside them": (
-        r"^[(<>≤≥~±−–]\s?\d[\d.,]*\)?$|^-?PT?\d[\dTYMWDHS.]*[YMWDHS]$|^-?\d+ days?,? [+-]?[\d:.]+$"
-        r"|^\d+ ?h(ours?)?,? ?\d+ ?m(in|inutes?)?( ?\d+ ?s)?$|^-?\d{1,4}:\d{2}(:\d{2}(\.\d+)?)?$|^\d[\d.,]*-$"
-        r"|^[+-]?\d[\d.,]*(\s[a-zA-Zµ°/²³]{1,6}|[µ°]|[kKM]|bn|[munµk]?[gms]|[cd]m|min|h|[kM]?W|[kMGT]B)$",
-        "numbers without them",
-    ),
-    "dates in words, without days, or with years of two digits": (
-        r"^(\pL{3,9}\.?,? )?\d{1,2}[ ./-]\pL{3,9}\.?,?[ ./-]\d{2,4}\b|^[A-Z][a-z]{2,8}\.? \d{1,2},? \d{4}\b"
-        r"|^(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?,?[ -]\d{4}$"
-        r"|^(19|20)\d{2}([-/](0[1-9]|1[0-2])|[ -]?Q[1-4]|-?W\d{2})$|^(0?[1-9]|1[0-2])/(19|20)\d{2}$"
-        r"|^\d{1,2}[/.-]\d{1,2}[/.-]\d{2}$|\d{1,2}:\d{2}(:\d{2})? ?[AaPp]\.?[Mm]\.?$",
-        "dates as 2024-01-31",
-    ),
-    "dates whose day and month cannot be told apart": (YEAR_LAST, "dates as 2024-01-31"),
-}
-"""Spellings of numbers, lists and dates that only an option reads, with the option or another remedy."""
 
 FEWEST = 3
 """The number of values from which all that have three digits behind a mark are not so by chance."""
@@ -119,10 +89,11 @@ class Spelling:
         """Returns trimmed numbers with a point and without thousands separators. Other text is unchanged."""
         if self.decimal == "." and not self.thousands:
             return values
-        point, mark = re.escape(self.decimal), re.escape(self.thousands)
+        point, marks = re.escape(self.decimal), re.escape(ALIKE.get(self.thousands, self.thousands))
+        mark = f"[{marks}]" if marks else ""
         whole = rf"(\d{{1,3}}({mark}\d{{3}})+|\d+)" if mark else r"\d+"
         numbers = pc.match_substring_regex(values, rf"^[+-]?({whole}({point}\d*)?|{point}\d+)([eE][+-]?\d+)?$")
-        bare = pc.replace_substring(values, self.thousands, "") if self.thousands else values
+        bare = pc.replace_substring_regex(values, mark, "") if mark else values
         return pc.if_else(numbers, pc.replace_substring(bare, self.decimal, "."), values)
 
 
@@ -158,20 +129,25 @@ class Facts:
             self._count_thousands(values, spelling)
         if pc.all(pc.or_(number, missing)).as_py():
             return
-        for name, pattern in {"flag": FLAG, "time": TIME, "iso": ISO}.items():
+        self._count("flag", pc.match_substring_regex(plain, FLAG))
+        self._count_dates(plain.filter(pc.match_substring_regex(plain, r"^\d")))
+        with_digits = values.filter(pc.match_substring_regex(values, r"\d"))  # as all of them are, but lists of words
+        for name, (pattern, _) in OTHER_NUMBERS.items():
+            self._count(name, pc.match_substring_regex(values if name == "lists" else with_digits, pattern))
+        self._count("unknown", pc.and_not(pc.match_substring_regex(values, UNKNOWN), missing))
+        self._count("list", pc.match_substring_regex(values, LIST))
+        self._count("object", pc.starts_with(values, '{"'))
+
+    def _count_dates(self, plain: pa.Array) -> None:
+        """Counts dates and times, which begin with a digit."""
+        for name, pattern in {"time": TIME, "iso": ISO, "year first": YEAR_FIRST, "year last": YEAR_LAST}.items():
             self._count(name, pc.match_substring_regex(plain, pattern))
         self._count("zoned", pc.and_(pc.match_substring_regex(plain, ISO), pc.match_substring_regex(plain, ZONED)))
-        for name, pattern in {"year first": YEAR_FIRST, "year last": YEAR_LAST}.items():
-            self._count(name, pc.match_substring_regex(plain, pattern))
         self._count("fine", pc.match_substring_regex(plain, FINE))
         if self.counts["year last"]:
             of_dates = plain.filter(pc.match_substring_regex(plain, YEAR_LAST))
             self._count("day first", pc.match_substring_regex(of_dates, DAY_FIRST))
             self._count("month first", pc.match_substring_regex(of_dates, MONTH_FIRST))
-        for name, (pattern, _) in OTHER_NUMBERS.items():
-            self._count(name, pc.match_substring_regex(values, pattern))
-        self._count("list", pc.match_substring_regex(values, LIST))
-        self._count("object", pc.starts_with(values, '{"'))
 
     def _count_thousands(self, values: pa.Array, spelling: Spelling) -> None:
         """Counts numbers whose decimal mark may separate thousands."""
@@ -335,10 +311,15 @@ def look_of_text(facts: Facts) -> str:
 
 
 def _are_partly_amounts(facts: Facts) -> bool:
-    """Returns True if half of the values are numbers and some are no whole ones, which may be codes as 10, J, Q are."""
-    counts = facts.counts
-    whole = counts.get("integer", 0) == counts.get("number", 0) or counts.get("code", 0) > 0
-    return facts.share("number") >= HALF and not whole
+    """Returns True for numbers beside words for a missing value, or if half of the values are numbers.
+
+    In the second case, some are no whole ones, which may be codes as 10, J, Q are.
+    """
+    counts, share = facts.counts, facts.share("number")
+    if not share or counts.get("code", 0):
+        return False
+    whole = counts.get("integer", 0) == counts["number"]
+    return share + facts.share("unknown") >= MOSTLY or (share >= HALF and not whole)
 
 
 def _mixed(facts: Facts) -> str:

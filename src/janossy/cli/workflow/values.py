@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.reading import TableRows
 from janossy.cli.workflow.record import TaskName
-from janossy.cli.workflow.text_types import OTHER_NUMBERS, Facts, Spelling, look_of_text
+from janossy.cli.workflow.spellings import OTHER_NUMBERS
+from janossy.cli.workflow.text_types import TIME, Facts, Spelling, look_of_text
 from janossy.tables.arrow import is_text as is_plain_text
 from janossy.tables.arrow import one_chunk
 from janossy.tables.lists import holds_lists, stored
@@ -109,19 +110,23 @@ def _check_words(rows: TableRows, name: str, values: pa.Array, row_of: np.ndarra
     share = numbers[there].mean() if len(there) else 1.0
     if share == 1 or not (numeric or share >= MOSTLY):
         return
+    strange = [word for word, is_number in zip(words, numbers, strict=True) if not is_number]
+    if not all(re.match(TIME, word) for word in strange):  # or else times are all there is to name
+        numbers |= np.array([bool(re.match(TIME, word)) for word in words], bool)
     places = codes.indices.fill_null(0).to_numpy()
     wrong = int((~numbers[places] & values.is_valid().to_numpy(zero_copy_only=False)).argmax())
     asked = "is numeric" if numeric else f"holds numbers in {share:.1%} of its rows"
     raise BadArgument(
         f"{rows.place(row_of[wrong])}: column {name!r} {asked}, but here the text {words[places[wrong]]!r:.60}. "
-        f"Correct it, or leave it empty{remedy}{_option(words)}."
+        f"Correct it, or leave it empty{remedy}{_option(words, strange)}."
     )
 
 
-def _option(words: list[str]) -> str:
-    """Returns a hint with the option of CSV files that reads most of these values as numbers, or ""."""
-    for _, (pattern, option) in OTHER_NUMBERS.items():
-        if option.startswith("--") and sum(bool(re.match(pattern, word)) for word in words if word) > len(words) / 2:
+def _option(words: list[str], strange: list[str]) -> str:
+    """Returns a hint with the option of CSV files that reads most words that are no numbers as such, or ""."""
+    for name, (pattern, option) in OTHER_NUMBERS.items():
+        some = words if name == "lists" else strange
+        if option.startswith("--") and sum(bool(re.match(pattern, word)) for word in some if word) > len(some) / 2:
             return f"; {option} reads a CSV file of such numbers"
     return ""
 
