@@ -8,6 +8,7 @@ from pyarrow import parquet
 
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import Dialect
+from janossy.cli.workflow.describing import describe
 from janossy.cli.workflow.reading import read_tables
 from janossy.cli.workflow.record import Recipe
 from janossy.cli.workflow.sets_to_fit import sets_to_fit
@@ -177,3 +178,17 @@ def test_codes_with_and_without_a_point_are_the_same():
         encoder = TableEncoder().fit(read.sets)
         found = sets_to_predict([write(values, "new.csv")], encoder, read.recipe, dialect=Dialect(delimiter=";"))
         assert encoder.transform(found.sets).unseen == {}
+
+
+def hints(names: int, sets: int) -> dict[str, str]:
+    """Returns the hints for a column with one of so many names in each set of two rows, and the options."""
+    rows = "".join(f"{i},name{i % names},{j}\n" for i in range(sets) for j in range(2))
+    Path("t.csv").write_text("id,name,x\n" + rows, encoding="utf-8")
+    return {
+        each.hint: each.option for each in describe(sets_to_fit([Path("t.csv")], Recipe(("id",))).sets) if each.hint
+    }
+
+
+def test_a_name_of_the_set_is_no_column_of_the_sets():
+    assert hints(30, 30) == {"another value in each set, as ids do": "--drop"}
+    assert hints(29, 30) == hints(5, 5) == {"one value in each set": "--set-columns"}

@@ -15,7 +15,7 @@ MAX_NAME = 40
 """The number of characters of a category that are shown."""
 
 FEW = 20
-"""The most different whole numbers that may be codes or classes."""
+"""The most different whole numbers that may be codes or classes, and the fewest names that are ids if all differ."""
 
 FEWEST_DAYS = 3
 """The fewest different whole numbers that are told of as dates."""
@@ -70,6 +70,8 @@ def describe(sets: SetTable, reasons: Mapping[str, str] | None = None) -> Iterat
                 )
             elif owner == "element" and _is_constant(column, sets):
                 hint, option = "one value in each set", "--set-columns"
+                if column.kind == "categorical" and FEW <= len(sets) == len(np.unique(column.values)):
+                    hint, option = "another value in each set, as ids do", "--drop"
             elif column.kind == "numeric" and _num_codes(column) is not None:
                 hint, option = "few different whole numbers, tried as amounts and as codes", "--categorical"
             elif column.kind == "categorical":
