@@ -192,3 +192,19 @@ def hints(names: int, sets: int) -> dict[str, str]:
 def test_a_name_of_the_set_is_no_column_of_the_sets():
     assert hints(30, 30) == {"another value in each set, as ids do": "--drop"}
     assert hints(29, 30) == hints(5, 5) == {"one value in each set": "--set-columns"}
+
+
+@pytest.mark.parametrize("values", ["true false 1 0", "TRUE FALSE 1 NA"])
+def test_truth_values_in_two_spellings_are_told(values):
+    said = "column 'x' holds true and false, and numbers, and is taken as text: write all alike."
+    assert fitted(values).notes == (said,)
+    assert "true and false" not in " ".join(fitted("true false maybe").notes)
+
+
+def test_ids_with_and_without_zeros_are_told():
+    """Excel leaves out the zeros in one file."""
+    Path("a.csv").write_text("id,x\n1,2\n2,2\n", encoding="utf-8")
+    Path("b.csv").write_text("id,x\n01,3\n02,3\n10,3\n", encoding="utf-8")
+    said = "column 'id' holds ids with and without zeros in front, taken as text: 1 and 01 are two ids."
+    assert said in read_tables([Path("a.csv"), Path("b.csv")], {"id": "id"}).notes
+    assert not read_tables([Path("b.csv")], {"id": "id"}).notes

@@ -13,9 +13,10 @@ from pyarrow import dataset, parquet
 
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect, interruptible
+from janossy.cli.workflow.doubtful_ids import doubtful
 from janossy.cli.workflow.files_to_group import InMemory, open_any
 from janossy.cli.workflow.null_values import without_words
-from janossy.cli.workflow.reading import doubtful, unknown
+from janossy.cli.workflow.reading import unknown
 from janossy.cli.workflow.side_by_side import hint, listed, listed_schema, numbered
 from janossy.cli.workflow.sorted_types import converted, fields_of_one_name, sorted_as
 from janossy.cli.workflow.wording import in_options

@@ -1,6 +1,5 @@
 """Tables from files: Parquet, Arrow, CSV, Excel and JSON lines. Several files with one schema are one table."""
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -14,6 +13,7 @@ from pyarrow import ipc, parquet
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.csv_header import no_header
 from janossy.cli.workflow.delimited import ANY, CsvFile, Dialect
+from janossy.cli.workflow.doubtful_ids import doubtful, have_twins
 from janossy.cli.workflow.excel import ENDINGS as WORKBOOKS
 from janossy.cli.workflow.excel import as_text, is_workbook, read_sheet
 from janossy.cli.workflow.json_lines import as_in_training, json_lines
@@ -32,7 +32,6 @@ from janossy.cli.workflow.text_types import (
     taken_as_type,
 )
 from janossy.tables.arrow import index_columns, is_text, one_chunk, without_views
-from janossy.tables.columns import FLOAT_WHOLE
 from janossy.tables.paths import COMPRESSED, FORMATS, stored_files
 
 File = Path | str
@@ -291,6 +290,9 @@ def _typed(
         and all(_are_whole(text, spelling) for text in texts)
     ):
         taken = replace(taken, kind="float64")
+    if role == "id" and facts.counts.get("code", 0) and facts.counts.get("whole", 0) and have_twins(texts, spelling):
+        note = "holds ids with and without zeros in front, taken as text: 1 and 01 are two ids"
+        taken = replace(taken, note=note)
     place = tables[0].column_names.index(name)
     while True:
         try:
@@ -359,30 +361,6 @@ def _are_mixed(tables: Sequence[pa.Table], name: str, are_lines: Sequence[bool])
     """Returns True if ids are text in some files of JSON lines and not in others."""
     kinds = [table.schema.field(name).type for table, is_it in zip(tables, are_lines, strict=True) if is_it]
     return len(set(map(is_text, kinds))) > 1
-
-
-LAST_ROWS = {
-    "a row of totals": r"(?i)((grand|sub)?[ -]?total|sum|summe|gesamt|average|mean)s?:?",
-    "a footnote": r"(?i)(sources?|notes?|footnotes?|quellen?|anmerkung(en)?)(:.*)?|[*†‡].*",
-}
-"""Words for a last row that is not of a set."""
-
-
-def doubtful(ids: pa.Array | pa.ChunkedArray, name: str) -> str:
-    """Returns a note on ids that are floats beyond the whole numbers of floats, or do not end with a set, or ""."""
-    if is_text(ids.type) and len(ids):
-        last = (ids[-1].as_py() or "").strip()
-        for what, pattern in LAST_ROWS.items():
-            if re.fullmatch(pattern, last):
-                return f"--set-id {name} ends with {last!r:.60}, which may be {what}: delete it."
-    if not pa.types.is_floating(ids.type):
-        return ""
-    largest = pc.max(pc.abs(ids.cast(pa.float64()))).as_py()
-    if largest is None or largest <= FLOAT_WHOLE:
-        return ""
-    return (
-        f"--set-id {name} has floats such as {largest:.0f}, each of which may stand for several ids: write ids as text."
-    )
 
 
 def _make_alike(tables: list[pa.Table], name: str, from_csv: Sequence[bool], text: bool) -> None:

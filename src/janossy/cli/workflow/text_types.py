@@ -333,6 +333,8 @@ def _note(facts: Facts) -> str:
         return f"looks like lists{'' if facts.all('list') else ', but for some values'}: taken as text"
     if facts.share("object") >= MOSTLY:
         return "looks like objects of JSON, and is taken as text: columns of their fields would be read"
+    if facts.counts.get("flag", 0) and facts.all("flag", "number"):
+        return "holds true and false, and numbers, and is taken as text: write all alike"
     formats = [share for name in DATE_FORMATS if (share := facts.share(name))]
     if len(formats) > 1 and sum(formats) >= MOSTLY:
         return "looks like dates of several formats, and is taken as text: dates as 2024-01-31 would read it"
