@@ -208,3 +208,11 @@ def test_ids_with_and_without_zeros_are_told():
     said = "column 'id' holds ids with and without zeros in front, taken as text: 1 and 01 are two ids."
     assert said in read_tables([Path("a.csv"), Path("b.csv")], {"id": "id"}).notes
     assert not read_tables([Path("b.csv")], {"id": "id"}).notes
+
+
+@pytest.mark.parametrize(("word", "option"), [("**", "'**'"), ("n.a.", "n.a."), ("not known", "'not known'")])
+def test_the_error_on_a_word_among_numbers_names_the_option_for_missing_values(word, option):
+    with pytest.raises(BadArgument) as error:
+        fitted("1 2 3 4 5 6 7 8 9 10 11 " + word.replace(" ", "_"))
+    assert str(error.value).endswith(f"takes all values as names; --null-values {option} takes it as missing.")
+    assert f"; --null-values {option} takes it as missing." in refused("1 2", word.replace(" ", "_"))

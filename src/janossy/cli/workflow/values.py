@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from math import isinf
+from shlex import quote
 
 import numpy as np
 import pyarrow as pa
@@ -115,10 +116,11 @@ def _check_words(rows: TableRows, name: str, values: pa.Array, row_of: np.ndarra
         numbers |= np.array([bool(re.match(TIME, word)) for word in words], bool)
     places = codes.indices.fill_null(0).to_numpy()
     wrong = int((~numbers[places] & values.is_valid().to_numpy(zero_copy_only=False)).argmax())
+    word = words[places[wrong]]
     asked = "is numeric" if numeric else f"holds numbers in {share:.1%} of its rows"
     raise BadArgument(
-        f"{rows.place(row_of[wrong])}: column {name!r} {asked}, but here the text {words[places[wrong]]!r:.60}. "
-        f"Correct it, or leave it empty{remedy}{_option(words, strange)}."
+        f"{rows.place(row_of[wrong])}: column {name!r} {asked}, but here the text {word!r:.60}. "
+        f"Correct it, or leave it empty{remedy}{_option(words, strange) or _missing(word)}."
     )
 
 
@@ -129,6 +131,11 @@ def _option(words: list[str], strange: list[str]) -> str:
         if option.startswith("--") and sum(bool(re.match(pattern, word)) for word in some if word) > len(some) / 2:
             return f"; {option} reads a CSV file of such numbers"
     return ""
+
+
+def _missing(word: str) -> str:
+    """Returns a hint with the option that reads a short word as missing, or ""."""
+    return f"; --null-values {quote(word)} takes it as missing" if re.fullmatch(r"[^\d,]{1,20}", word) else ""
 
 
 def _is_number(word: str) -> bool:
