@@ -9,9 +9,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import torch
+from pyarrow import parquet
 from sklearn.exceptions import NotFittedError
 
-from janossy.estimators import SetClassifier, SetRegressor
+from janossy.estimators import SetClassifier, SetRegressor, SetStatistics
 from tests.estimators.sets import bags, sums
 
 QUICK = {"max_epochs": 1, "validation": 0.25, "random_state": 0}
@@ -181,3 +182,41 @@ def test_after_a_fit_that_failed_nothing_is_left_of_the_one_before():
     with pytest.raises(NotFittedError):
         next(model.as_of_new_sets())
     assert not hasattr(model, "trials_") and not hasattr(model, "sensitivity_")
+
+
+def test_ordered_categories_in_files_ascend_as_their_classes_do(tmp_path):
+    grades = pa.Array.from_pandas(ordered("pandas", ["low", "mid", "high"] * 4, ["low", "mid", "high"]))
+    parquet.write_table(pa.table({"x": [[1.0], [2.0]] * 6, "grade": grades}), tmp_path / "a.parquet")
+    model = SetClassifier("k1", ordinal=True, max_epochs=1, random_state=0)
+    with pytest.raises(ValueError, match=r"ordinal=True expects .* in the order \['low', 'mid', 'high'\]"):
+        model.fit(tmp_path / "a.parquet", "grade")
+    assert model.set_params(ordinal=False).fit(tmp_path / "a.parquet", "grade").classes_.tolist() == [
+        "high",
+        "low",
+        "mid",
+    ]
+
+
+def test_survival_in_files_expects_an_event(tmp_path):
+    table = pa.table({"x": [[1.0], [2.0]] * 6, "time": np.arange(12.0), "event": [0] * 12})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    model = SetRegressor("k1", loss="cox", max_epochs=1, random_state=0)
+    for y, message in {("time", "event"): "expects an event", ("time",): r"expects y of shape \(B, 2\)"}.items():
+        with pytest.raises(ValueError, match=f"loss='cox' {message}"):
+            model.fit(tmp_path / "a.parquet", list(y))
+
+
+@pytest.mark.parametrize("kind", [SetClassifier, SetRegressor])
+def test_a_name_is_no_target_of_sets_in_memory(kind):
+    sets, y = bags(12)
+    message = f"{kind.__name__} expects y with one target per set; got the name 'won'"
+    with pytest.raises(ValueError, match=message):
+        kind("k1", **QUICK).fit(sets, "won")
+    with pytest.raises(ValueError, match=message):
+        kind("k1", **QUICK).fit(sets, y).score(sets, "won")
+
+
+@pytest.mark.parametrize(("given", "error"), [(-1, ValueError), (2.5, TypeError), (None, TypeError)])
+def test_the_number_of_categories_is_checked(given, error):
+    with pytest.raises(error, match=f"SetStatistics expects max_categories >= 0.*; got max_categories={given}"):
+        SetStatistics(max_categories=given).fit([["a"], ["b"]])

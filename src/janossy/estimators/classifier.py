@@ -1,6 +1,7 @@
 """SetClassifier: a classifier of sets with scikit-learn's interface."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from typing import Any, Literal, Self, cast, overload
 
@@ -37,6 +38,7 @@ from janossy.estimators.streams.scan import Scan
 from janossy.estimators.tasks import Classification
 from janossy.estimators.trials import Progress
 from janossy.tables.forms import Names
+from janossy.tables.stream import SetStream
 from janossy.tables.targets import as_array, check_weights
 
 
@@ -178,7 +180,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         training and in validation. For files, both are names of columns.
         """
         if (stream := stream_of(X, self._columns(), y, sample_weight, groups)) is not None:
-            self._fit_stream(stream, True, self._targets)
+            self._fit_stream(stream, True, partial(self._targets, stream))
             return self
         check_targets_given(y, self)
         self._forget()
@@ -212,7 +214,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
             if others and not all(each in given for each in classes):
                 raise ValueError(f"class_weight expects classes of y, {classes[:20]}; got {others[:20]}.")
 
-    def _targets(self, scan: Scan) -> StreamTargets:
+    def _targets(self, stream: SetStream, scan: Scan) -> StreamTargets:
         columns = [np.array(labels) for labels in scan.labels]
         one = len(columns) == 1
         for j, classes in enumerate(columns):
@@ -222,6 +224,8 @@ class SetClassifier(ClassifierMixin, SetEstimator):
             with without_many_classes():
                 check_classification_targets(classes)
         self._use(ClassTargets("one" if one else "columns", columns))
+        if self.ordinal and isinstance(stream.y, str):
+            check_order(stream.table(0)[stream.y], columns[0])
         if self.class_weight not in (None, "balanced") and not one:
             raise ValueError("class_weight expects 'balanced' for several columns of classes in files; got a dict.")
         counted = zip(scan.labels, scan.counts, strict=True)

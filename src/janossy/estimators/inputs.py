@@ -100,7 +100,12 @@ def check_like(y: np.ndarray, said: np.ndarray, owner: object) -> None:
 
 
 def check_targets_given(y: Any, owner: object) -> None:
-    """Raises a ValueError if there are no targets."""
+    """Raises a ValueError if there are no targets, or only their name."""
+    if isinstance(y, str):
+        raise ValueError(
+            f"{type(owner).__name__} expects y with one target per set; got the name {y!r}. as_sets(table, y={y!r}) "
+            "takes targets from a table."
+        )
     if y is None:
         raise ValueError(
             f"{type(owner).__name__} requires y to be passed, but the target y is None. Give one target per set; "

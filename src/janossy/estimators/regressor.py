@@ -153,10 +153,12 @@ class SetRegressor(RegressorMixin, SetEstimator):
         self.y_mean_ = np.array(scan.means)
         scales = np.array(scan.scales)
         self.y_scale_ = scales = np.where(scales > 0, scales, 1.0)
-        self._check_events(scan.means)
         part = stream.part(scan.validation_sets)
         assert part.targets is not None
-        self._use_units(part.targets.reshape(len(part.targets), -1).astype(np.float64), np.ones(len(part.targets)))
+        columns = part.targets.reshape(len(part.targets), -1).astype(np.float64)
+        _check_range(columns, self.loss)
+        self._check_events(scan.means)
+        self._use_units(columns, np.ones(len(columns)))
 
         def encode(targets: np.ndarray) -> Tensor:
             columns = targets.reshape(len(targets), -1)
