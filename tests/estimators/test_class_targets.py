@@ -156,7 +156,7 @@ def test_columns_of_classes_in_files(tmp_path, rows):
     said, (sign, third) = model.predict(stream), model.predict_proba(stream)
     assert (said == pd.DataFrame(classes).to_numpy()).mean() > 0.8
     assert (said[:, 1] == third.argmax(1)).all() and (said[:, 0] == model.classes_[0][sign.argmax(1)]).all()
-    targets = model._targets(model.scan_)  # noqa: SLF001
+    targets = model._targets(stream, model.scan_)  # noqa: SLF001
     given = stream.read(0).targets
     of_memory = classes_of(pd.DataFrame(classes).iloc[: len(given)])[2]
     assert torch.equal(targets.encode(given), of_memory)

@@ -142,6 +142,31 @@ def test_masked_arrays_miss_what_they_mask():
     assert values_of(as_sets(masked).elements["x0"]) == [None, 2.0]
 
 
+@pytest.mark.parametrize("dtype", [float, int])
+def test_masked_arrays_in_lists_miss_what_they_mask(dtype):
+    """Joined arrays held the data under the mask, such as -999."""
+    masked, whole = np.ma.masked_equal(np.array([[1, -999], [3, 4]], dtype), -999), np.array([[5.0, 6.0]])
+    given = [masked, whole, masked[:0], masked.astype(float)]
+    for column, expected in zip("01", ([1, 3, 5, 1, 3], [np.nan, 4, 6, np.nan, 4]), strict=True):
+        assert np.array_equal(as_sets(given).elements[f"x{column}"].values, expected, equal_nan=True)
+    frame = {"id": ["a", "b", "c", "d"], "v": [each[:, 1] for each in given]}
+    assert as_sets(frame, set_id="id").elements["v"].missing().tolist() == [True, False, False, True, False]
+    assert as_sets([masked[:, 1] for _ in range(2)]).elements["x"].missing().tolist() == [True, False] * 2
+
+
+def test_large_whole_numbers_beside_masked_floats():
+    sets = as_sets([np.array([2**60 + 1]), np.ma.masked_array([0.5], [True])])
+    assert sets.elements["x"].missing().tolist() == [False, True]
+
+
+@pytest.mark.parametrize("y", [np.array([7.0, 8.0, 9.0]), np.ones((3, 2))])
+def test_masked_targets_are_missing(y):
+    with pytest.raises(ValueError, match="y expects a target for every set; got none for set 1"):
+        as_sets(
+            [[1.0], [2.0], [3.0]], np.ma.masked_array(y, np.arange(3 * (y.size // 3)).reshape(y.shape) == y.size // 3)
+        )
+
+
 def test_structured_arrays_are_tables():
     hits = np.array([(7, 1.0), (7, 2.0), (3, 4.0)], dtype=[("event", "i8"), ("energy", "f8")])
     table = as_sets(hits, set_id="event")

@@ -7,6 +7,7 @@ from math import isnan
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
@@ -15,10 +16,14 @@ from torch import Tensor
 from janossy.estimators.class_targets import ClassTargets
 from janossy.estimators.classical.many_classes import without_many_classes
 from janossy.tables.category import category_of
-from janossy.tables.targets import check_no_dates, check_none_missing, columns_in_frame
+from janossy.tables.sources import is_of
+from janossy.tables.targets import as_array, check_no_dates, check_none_missing, columns_in_frame
 
 FEW = 20
 """The most sets whose classes may all differ without a warning, as in scikit-learn."""
+
+COLLECTIONS = (list, tuple, np.ndarray, AbstractSet)
+"""The types of several labels of one set."""
 
 NULLABLE = ("b", "i", "u")
 """The kinds of pandas' nullable columns that scikit-learn makes floats, which have no True and fewer digits."""
@@ -31,9 +36,9 @@ def classes_of(y: Any) -> tuple[ClassTargets, np.ndarray, Tensor]:
 
     Raises: ValueError for one class only, missing targets, or lists that may be columns or labels.
     """
-    if (frame := columns_in_frame(y)) is not None:
-        check_no_dates(y, True)
-        y = np.array([np.asarray(each).astype(object) for each in frame]).T
+    y = as_array(y)
+    if columns_in_frame(y) is not None:
+        y = table_of(y)
     y = y.to_pylist() if hasattr(y, "to_pylist") else y
     if (labels := _labels_of(y)) is not None:
         known = _sorted({label for each in labels for label in each})
@@ -48,8 +53,7 @@ def classes_of(y: Any) -> tuple[ClassTargets, np.ndarray, Tensor]:
         raise ValueError("SetClassifier expects y with a column of classes or more; got none. Is y the right table?")
     table: Any = np.asarray(y) if getattr(y, "ndim", 1) == 2 or _are_flags(y) else None
     if table is not None and table.shape[1] != 1:
-        columns = [np.array(plain_classes(column).tolist()) if table.dtype == object else column for column in table.T]
-        found = [_coded(column, f", column {j}") for j, column in enumerate(columns)]
+        found = [_coded(column, f", column {j}") for j, column in enumerate(columns_of(table))]
         codes = np.stack([each for _, each in found], 1)
         return ClassTargets("columns", [classes for classes, _ in found]), table, torch.from_numpy(codes)
     if getattr(getattr(y, "dtype", None), "kind", "") in NULLABLE and not isinstance(y.dtype, np.dtype):
@@ -57,6 +61,54 @@ def classes_of(y: Any) -> tuple[ClassTargets, np.ndarray, Tensor]:
     y = plain_classes(column_or_1d(of_one_type(y), warn=True))
     classes, codes = _coded(y)
     return ClassTargets("one", [classes]), y, torch.from_numpy(codes)
+
+
+def table_of(y: Any) -> np.ndarray:
+    """Returns classes in several columns, an array or a frame of any library, as an array (B, t)."""
+    if (frame := columns_in_frame(y)) is None:
+        return np.asarray(y)
+    check_no_dates(y, True)
+    return np.array([np.asarray(each).astype(object) for each in frame]).T
+
+
+def columns_of(table: np.ndarray) -> list[np.ndarray]:
+    """Returns the columns of classes (B, t). Raises: ValueError for a missing class."""
+    columns = [np.array(plain_classes(column).tolist()) if table.dtype == object else column for column in table.T]
+    for column in columns:
+        check_none_missing(column)
+    return columns
+
+
+def collections_of(y: Any) -> Any:
+    """Returns the collections of labels in y. Raises: ValueError for anything else."""
+    given = y.to_pylist() if hasattr(y, "to_pylist") else y
+    found = given if getattr(given, "ndim", 1) == 1 else [given]
+    if wrong := [each for each in found if not isinstance(each, COLLECTIONS) or getattr(each, "ndim", 1) != 1]:
+        got = type(wrong[0]).__name__
+        raise ValueError(
+            f"SetClassifier expects a collection of labels for each set in score; got {got}. Give the labels of fit."
+        )
+    return given
+
+
+def check_order(y: Any, classes: np.ndarray) -> None:
+    """Raises a ValueError if y holds categories of pandas, polars or Arrow in another order than their classes."""
+    if is_of("pandas", y) and getattr(y, "ndim", 1) == 2:
+        y = y.iloc[:, 0]
+    kind: Any = y.type if isinstance(y, pa.Array | pa.ChunkedArray) else getattr(y, "dtype", None)
+    if isinstance(y, pa.Array | pa.ChunkedArray) and pa.types.is_dictionary(kind) and kind.ordered:
+        order = y.unify_dictionaries().chunk(0).dictionary if isinstance(y, pa.ChunkedArray) else y.dictionary
+    elif getattr(kind, "ordered", False) or type(kind).__name__ == "Enum":
+        order = kind.categories
+    else:
+        return
+    known = set(classes.tolist())
+    ascending = [each for each in (order.to_pylist() if hasattr(order, "to_pylist") else list(order)) if each in known]
+    if ascending != [each for each in classes.tolist() if each in ascending]:  # a file may hold a part of them
+        raise ValueError(
+            f"ordinal=True expects classes that ascend when they are sorted; got categories in the order "
+            f"{ascending[:20]}. Give their codes as y."
+        )
 
 
 def of_one_type(y: Any) -> Any:
@@ -92,7 +144,7 @@ def _labels_of(y: Any) -> list[list[Any]] | None:
     if getattr(y, "ndim", 1) == 2:
         return None
     values = y.tolist() if hasattr(y, "tolist") else list(y) if isinstance(y, Sequence) else None
-    if not values or not all(isinstance(each, list | tuple | np.ndarray | AbstractSet) for each in values):
+    if not values or not all(isinstance(each, COLLECTIONS) for each in values):
         return None
     if _are_flags(values):
         return None

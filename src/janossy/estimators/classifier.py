@@ -1,12 +1,14 @@
 """SetClassifier: a classifier of sets with scikit-learn's interface."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from typing import Any, Literal, Self, cast, overload
 
 import numpy as np
 import torch
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
@@ -14,11 +16,20 @@ from torch import Tensor
 
 from janossy.estimators.batches import Examples
 from janossy.estimators.calibration import temperature
-from janossy.estimators.class_codes import EXPECTED, classes_of, of_one_type, plain_classes
+from janossy.estimators.class_codes import (
+    EXPECTED,
+    check_order,
+    classes_of,
+    collections_of,
+    columns_of,
+    of_one_type,
+    plain_classes,
+    table_of,
+)
 from janossy.estimators.class_targets import ClassTargets
 from janossy.estimators.classical.many_classes import without_many_classes
 from janossy.estimators.fit_settings import Strategy
-from janossy.estimators.inputs import check_targets_given, groups_of, stream_of, weights_of
+from janossy.estimators.inputs import check_like, check_targets_given, groups_of, stream_of, weights_of
 from janossy.estimators.out_of_fold import Fold
 from janossy.estimators.predictor import ClassPredictor
 from janossy.estimators.set_estimator import SetEstimator
@@ -27,7 +38,8 @@ from janossy.estimators.streams.scan import Scan
 from janossy.estimators.tasks import Classification
 from janossy.estimators.trials import Progress
 from janossy.tables.forms import Names
-from janossy.tables.targets import check_weights
+from janossy.tables.stream import SetStream
+from janossy.tables.targets import as_array, check_weights
 
 
 class SetClassifier(ClassifierMixin, SetEstimator):
@@ -67,7 +79,8 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         num_permutations: the number of random orders that a prediction averages over, if the strategy samples orders.
         numeric, categorical, set_columns: as in ``as_sets``, for X that is not a ``SetTable``.
         class_weight: as in scikit-learn: None, "balanced" or a dict. It weighs errors, and shifts probabilities.
-        ordinal: True if the classes ascend, as grades do. Then only networks are tried, and learn cumulative logits.
+        ordinal: True if the classes ascend in their sorted order, as grades from 1 to 6 do. Then only networks are
+            tried, and learn cumulative logits.
         checkpoint: a folder to which a fit is saved now and then. After a kill the same fit continues from it. The
             result is the same if no run reaches ``time_budget``, which counts each run anew. None saves nothing.
         num_threads: the threads of networks and trees in training. None for one if batches or tables are small, else
@@ -167,17 +180,20 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         training and in validation. For files, both are names of columns.
         """
         if (stream := stream_of(X, self._columns(), y, sample_weight, groups)) is not None:
-            self._fit_stream(stream, True, self._targets)
+            self._fit_stream(stream, True, partial(self._targets, stream))
             return self
         check_targets_given(y, self)
         self._forget()
         sets = self._sets(X, reset=True)
         known, given, codes = classes_of(y)
         check_consistent_length(sets, codes)
+        if self.ordinal:
+            check_order(y, known.classes[0])
         weights = weights_of(sample_weight, len(codes))
         self._use(known)
         if self.class_weight is not None:
-            of_classes = compute_sample_weight(self.class_weight, given)
+            used = np.flatnonzero(weights) if self.class_weight == "balanced" else None
+            of_classes = compute_sample_weight(self.class_weight, given, indices=used)
             check_weights("class_weight", of_classes, lambda i: f"for the class of set {i}")
             weights = weights * of_classes
         task = known.task(self.ordinal, int(np.count_nonzero(weights)))
@@ -198,7 +214,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
             if others and not all(each in given for each in classes):
                 raise ValueError(f"class_weight expects classes of y, {classes[:20]}; got {others[:20]}.")
 
-    def _targets(self, scan: Scan) -> StreamTargets:
+    def _targets(self, stream: SetStream, scan: Scan) -> StreamTargets:
         columns = [np.array(labels) for labels in scan.labels]
         one = len(columns) == 1
         for j, classes in enumerate(columns):
@@ -208,6 +224,8 @@ class SetClassifier(ClassifierMixin, SetEstimator):
             with without_many_classes():
                 check_classification_targets(classes)
         self._use(ClassTargets("one" if one else "columns", columns))
+        if self.ordinal and isinstance(stream.y, str):
+            check_order(stream.table(0)[stream.y], columns[0])
         if self.class_weight not in (None, "balanced") and not one:
             raise ValueError("class_weight expects 'balanced' for several columns of classes in files; got a dict.")
         counted = zip(scan.labels, scan.counts, strict=True)
@@ -263,15 +281,24 @@ class SetClassifier(ClassifierMixin, SetEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Returns the fraction of the sets whose class is right, or whose classes or labels are all right."""
         check_is_fitted(self)
+        check_targets_given(y, self)
+        y = as_array(y)
+        if sample_weight is not None:
+            sample_weight = weights_of(sample_weight, len(y))
         if self._class_targets.kind == "one":
             return float(super().score(X, plain_classes(np.asarray(of_one_type(y))), sample_weight))
-        said = self.predict(X)
+        right = self._right(y, self.predict(X))
+        return float(accuracy_score(np.ones(len(right), bool), right, sample_weight=sample_weight))
+
+    def _right(self, y: Any, said: np.ndarray) -> np.ndarray:
+        """Returns True for each set (B,) whose classes in all columns, or labels, are those that were predicted."""
         if self._class_targets.kind == "labels":
-            given = y.to_pylist() if hasattr(y, "to_pylist") else y
-            right = np.array([set(each) == set(labels) for each, labels in zip(given, said, strict=True)])
-        else:
-            right = (np.asarray(y) == said).all(1)
-        return float(np.average(right, weights=sample_weight))
+            given = collections_of(y)
+            check_consistent_length(given, said)
+            return np.array([set(each) == set(labels) for each, labels in zip(given, said, strict=True)])
+        check_like(table := table_of(y), said, self)
+        columns = zip(columns_of(table), said.T, strict=True)
+        return cast(np.ndarray, np.all([column == of_column for column, of_column in columns], 0))
 
     def change_probability(self, X: Any) -> np.ndarray:
         """Returns the probability that averaging over more orders would give another class, (B,).

@@ -12,7 +12,7 @@ from janossy.tables.grouping import group_numbers
 from janossy.tables.lists import Lists, leaf_names
 from janossy.tables.sources import source
 from janossy.tables.stream import SetStream
-from janossy.tables.targets import check_weights
+from janossy.tables.targets import as_array, check_weights
 
 
 def stream_of(
@@ -68,7 +68,7 @@ def weights_of(sample_weight: Any, num_sets: int) -> np.ndarray:
         return np.ones(num_sets)
     expected = f"sample_weight expects {num_sets} numbers, one per set; got"
     try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
+        weights = np.asarray(as_array(sample_weight), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{expected} other values ({error}). Leave it out for equal weights.") from None
     if weights.shape != (num_sets,):
@@ -90,8 +90,22 @@ def groups_of(groups: Any, num_sets: int) -> np.ndarray | None:
     return group_numbers([column])
 
 
+def check_like(y: np.ndarray, said: np.ndarray, owner: object) -> None:
+    """Raises a ValueError unless there is one target for each number or class that was predicted."""
+    if len(y) != len(said) or y.size != said.size:
+        raise ValueError(
+            f"{type(owner).__name__} expects y of shape {said.shape} in score, as predict returns; got {y.shape}. Give "
+            "the targets of fit."
+        )
+
+
 def check_targets_given(y: Any, owner: object) -> None:
-    """Raises a ValueError if there are no targets."""
+    """Raises a ValueError if there are no targets, or only their name."""
+    if isinstance(y, str):
+        raise ValueError(
+            f"{type(owner).__name__} expects y with one target per set; got the name {y!r}. as_sets(table, y={y!r}) "
+            "takes targets from a table."
+        )
     if y is None:
         raise ValueError(
             f"{type(owner).__name__} requires y to be passed, but the target y is None. Give one target per set; "

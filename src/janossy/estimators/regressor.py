@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from numbers import Real
 from os import PathLike
 from typing import Any, Literal, Self, cast, overload
 
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from janossy.estimators.description import LossName
 from janossy.estimators.fit_settings import Strategy
-from janossy.estimators.inputs import check_targets_given, groups_of, stream_of, weights_of
+from janossy.estimators.inputs import check_like, check_targets_given, groups_of, stream_of, weights_of
 from janossy.estimators.predictor import NumberPredictor
 from janossy.estimators.set_estimator import SetEstimator
 from janossy.estimators.streams.fitting import StreamTargets
@@ -25,7 +26,7 @@ from janossy.estimators.tasks import LOSSES, Regression
 from janossy.estimators.trials import Progress
 from janossy.tables.forms import Names
 from janossy.tables.stream import SetStream
-from janossy.tables.targets import check_no_dates
+from janossy.tables.targets import as_array, check_no_dates
 
 NORMAL_QUARTILES = 1.349
 """The distance between the quartiles of a normal distribution, in standard deviations."""
@@ -137,6 +138,7 @@ class SetRegressor(RegressorMixin, SetEstimator):
         part = (weights / max(weights.sum(), np.finfo(float).tiny))[:, None]
         self._flat = y.ndim == 1 or self.loss == "cox"
         _check_range(columns, self.loss)
+        self._check_events(columns[weights > 0].sum(0))
         self.y_mean_ = (part * columns).sum(0)
         self.y_scale_ = _scales(columns, self.y_mean_, part)
         self._use_units(columns, weights)
@@ -153,7 +155,10 @@ class SetRegressor(RegressorMixin, SetEstimator):
         self.y_scale_ = scales = np.where(scales > 0, scales, 1.0)
         part = stream.part(scan.validation_sets)
         assert part.targets is not None
-        self._use_units(part.targets.reshape(len(part.targets), -1).astype(np.float64), np.ones(len(part.targets)))
+        columns = part.targets.reshape(len(part.targets), -1).astype(np.float64)
+        _check_range(columns, self.loss)
+        self._check_events(scan.means)
+        self._use_units(columns, np.ones(len(columns)))
 
         def encode(targets: np.ndarray) -> Tensor:
             columns = targets.reshape(len(targets), -1)
@@ -165,6 +170,7 @@ class SetRegressor(RegressorMixin, SetEstimator):
         return StreamTargets(self._task(len(self.y_scale_)), encode, lambda targets: torch.ones(len(targets)))
 
     def _numbers(self, y: Any) -> np.ndarray:
+        y = as_array(y)
         check_no_dates(y, False)
         return cast(np.ndarray, check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", estimator=self))
 
@@ -172,9 +178,18 @@ class SetRegressor(RegressorMixin, SetEstimator):
         """Raises a ValueError for an unknown loss or invalid quantiles."""
         if self.loss not in LOSSES:
             raise ValueError(f"SetRegressor expects loss among {', '.join(map(repr, LOSSES))}; got {self.loss!r}.")
-        levels = list(self.quantiles)
-        if not levels or levels != sorted(set(levels)) or not 0 < levels[0] <= levels[-1] < 1:
+        levels = list(self.quantiles) if isinstance(self.quantiles, Sequence | np.ndarray) else []
+        numbers = all(isinstance(level, Real) for level in levels)
+        if not levels or not numbers or levels != sorted(set(levels)) or not 0 < levels[0] <= levels[-1] < 1:
             raise ValueError(f"SetRegressor expects quantiles between 0 and 1, ascending; got {self.quantiles!r}.")
+
+    def _check_events(self, sums: Sequence[float] | np.ndarray) -> None:
+        """Raises a ValueError for "cox" without an event. ``sums`` are those of the targets, or their means."""
+        if self.loss == "cox" and not sums[1]:
+            raise ValueError(
+                "loss='cox' expects an event, 1 in the second column of y; got none. Sets that were observed without "
+                "an event cannot be ranked."
+            )
 
     def _task(self, num_targets: int) -> Regression:
         levels = tuple(map(float, self.quantiles)) if self.loss == "quantile" else ()
@@ -222,10 +237,15 @@ class SetRegressor(RegressorMixin, SetEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Returns R². For the loss "cox" it is the concordance: the fraction of comparable pairs in the right order."""
         check_is_fitted(self)
+        check_targets_given(y, self)
         y = self._numbers(y)
         if self.task_.loss != "cox":
+            said = self.predict(X)
+            check_like(y, said, self)
+            if sample_weight is not None:
+                sample_weight = weights_of(sample_weight, len(y))
             unit = -np.frexp(np.abs(y).max(0))[1]  # a power of two: squares stay finite, and exact
-            return float(r2_score(np.ldexp(y, unit), np.ldexp(self.predict(X), unit), sample_weight=sample_weight))
+            return float(r2_score(np.ldexp(y, unit), np.ldexp(said, unit), sample_weight=sample_weight))
         targets = torch.from_numpy(y)
         weights = torch.from_numpy(weights_of(sample_weight, len(targets)))
         return concordance(torch.from_numpy(self.predict(X)), targets, weights)

@@ -74,8 +74,8 @@ class SetEstimator(TransformerMixin, FitSettings):
 
     def _forget(self) -> None:
         """Removes what an earlier fit has left. What this fit learns may fail halfway, and would not belong to it."""
-        for name in ("ensemble_", "feature_names_in_", "validation_sets_", "scan_", "seconds_"):
-            self.__dict__.pop(name, None)
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -7,6 +7,7 @@ import torch
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from janossy.checks import check_integer
 from janossy.estimators.classical.choosing import Sizes, choose_statistics
 from janossy.estimators.classical.paths import BAGS
 from janossy.nn.statistics import PooledStatistics
@@ -83,6 +84,7 @@ class SetStatistics(TransformerMixin, BaseEstimator):
         """Chooses the statistics for these sets. y is ignored."""
         if self.scheme not in BAGS:
             raise ValueError(f"SetStatistics expects a scheme among {', '.join(BAGS)}; got {self.scheme!r}.")
+        check_integer("SetStatistics", "max_categories", self.max_categories, 0)
         sets = self._sets(X)
         self.encoder_ = TableEncoder(standardize=False).fit(sets)
         encoded = self.encoder_.transform(sets)

@@ -142,7 +142,11 @@ def from_numpy(values: np.ndarray, name: str) -> Column:
     if not values.dtype.isnative:
         values = values.astype(values.dtype.newbyteorder("="))
     if isinstance(values, np.ma.MaskedArray):
-        return from_arrow(pa.array(values.data, mask=np.ma.getmaskarray(values)), name)
+        mask = np.ma.getmaskarray(values)
+        if values.dtype != object:
+            return from_arrow(pa.array(values.data, mask=mask), name)
+        values = values.data.copy()
+        values[mask] = None
     kind = values.dtype.kind
     if kind in "iuf":
         return Column("numeric", values if values.dtype.itemsize <= 8 else values.astype(np.float64))

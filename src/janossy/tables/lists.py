@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, deque
-from collections.abc import Collection, Iterator, KeysView, Sequence, ValuesView
+from collections.abc import Callable, Collection, Iterator, KeysView, Sequence, ValuesView
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -229,10 +229,12 @@ def _together(parts: list[np.ndarray]) -> np.ndarray:
     """Returns all elements. They are objects if their common dtype is a float that does not hold them."""
     if len(parts) == 1:
         return parts[0]
-    values = np.concatenate(parts)
+    masked = any(isinstance(x, np.ma.MaskedArray) for x in parts)
+    concatenate: Callable[[list[np.ndarray]], np.ndarray] = np.ma.concatenate if masked else np.concatenate
+    values = concatenate(parts)
     integers = [x for x in parts if x.dtype.kind in "iu" and x.size]
     if values.dtype.kind == "f" and any(x.max() > FLOAT_WHOLE or x.min() < -FLOAT_WHOLE for x in integers):
-        return np.concatenate([x.astype(object) for x in parts])
+        return concatenate([x.astype(object) for x in parts])
     return values
 
 

@@ -43,6 +43,17 @@ class Targets:
                 raise ValueError(f"y expects one target per {what} of X, which has {num}; got {len(column)}.")
 
 
+def as_array(y: Any) -> Any:
+    """Returns a tensor as an array, and a masked array as objects, of which those masked are None. Others stay."""
+    if isinstance(y, Tensor):
+        return to_numpy(y)
+    if isinstance(y, np.ma.MaskedArray):
+        mask, values = np.ma.getmaskarray(y), y.data.astype(object)
+        values[mask] = None
+        return values if mask.any() else y.data
+    return y
+
+
 def check_known(name: str, columns: Mapping[str, Any], owner: str) -> None:
     """Raises a ValueError if there is no column of this name."""
     if name not in columns:
@@ -108,7 +119,7 @@ def targets_of(y: Any, set_id: Sequence[str], X: Any, num_rows: int) -> Targets:
         if not targets:
             raise ValueError("y expects a column of targets beside that of ids; got none.")
         return Targets(targets, len(targets) == 1, ids)
-    y = to_numpy(y) if isinstance(y, Tensor) else y
+    y = as_array(y)
     if getattr(y, "ndim", 1) == 2:
         return Targets(array_columns(np.asarray(y), "y"), False)
     return Targets({"y": _column(y)}, True)
@@ -196,8 +207,8 @@ def _followed_by(sets: SetTable, new: list[Any]) -> SetTable:
 
 
 def check_none_missing(y: np.ndarray) -> None:
-    """Raises a ValueError if one of these targets, as objects, is None or NaN."""
-    if y.dtype == object and (missing := _column(y).missing()).any():
+    """Raises a ValueError if one of these targets is None or NaN."""
+    if y.dtype.kind in "Of" and (missing := _column(y).missing()).any():
         raise without_target(int(missing.argmax()))
 
 
