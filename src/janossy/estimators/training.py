@@ -1,11 +1,13 @@
 """Training of one network, on sets in memory or in files, by one or several processes, and resumed after a kill."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from math import cos, inf, isfinite, nan, pi
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +18,7 @@ from janossy.estimators.batches import BatchSource, Examples, seed_all, seed_of
 from janossy.estimators.checkpoint import Checkpoint
 from janossy.estimators.interrupts import Interrupts, now
 from janossy.estimators.networks import outputs_in_training
+from janossy.estimators.norms import RECENT, renew_statistics
 from janossy.estimators.processes import Processes
 from janossy.estimators.trials import Epoch, Trial
 
@@ -223,12 +226,18 @@ class Training:
         saved = now()
         if self._must_stop(0.0)[1]:
             return
-        for batch, num_sets in self.source.batches(state.step):
+        recent: deque[tuple[Examples | None, int]] = deque(maxlen=min(RECENT, self.source.steps_per_epoch))
+        first = max(0, state.step - RECENT)
+        for number, (batch, num_sets) in enumerate(self.source.batches(first), first):
+            recent.append((batch, num_sets))
+            if number < state.step:
+                continue
             must_stop = self.step(called, batch, num_sets)
             state.step += 1
             state.seconds = now() - began
             ends = state.step >= state.steps or must_stop
             if state.step % self.source.steps_per_epoch == 0 or ends:
+                self._renew_statistics(recent)
                 ends = self._end_epoch() or ends or self._must_stop(0.0)[1]
             if ends:
                 return
@@ -240,11 +249,9 @@ class Training:
         """Takes a step on the batches of all processes, and returns True if any of them must stop."""
         if not self.network.training:
             self.network.train()
-        seed = seed_of(self.source.seed, self.state.step, self.processes.rank)
-        seed_all(seed, self.device)
-        batch = self.validation[:0] if batch is None else batch.to(self.device)
         self.optimizer.zero_grad()
-        outputs = called(batch.sets, context=batch.context, generator=torch.Generator(self.device).manual_seed(seed))
+        batch = self.validation[:0] if batch is None else batch.to(self.device)
+        outputs = self._outputs(called, batch, self.state.step)
         loss = (self.criterion(outputs, batch.targets) * batch.weights).sum() / num_sets
         (loss * self.processes.num).backward()  # gradients are averaged over processes
         nn.utils.clip_grad_norm_(self.optimizer.parameters, MAX_NORM)
@@ -254,6 +261,22 @@ class Training:
         self.state.loss += total * num_sets
         self.state.num_sets += num_sets
         return must_stop
+
+    def _outputs(self, called: nn.Module, batch: Examples, number: int) -> Tensor:
+        """Returns the outputs for a batch in training, with the random numbers of this step."""
+        seed = seed_of(self.source.seed, number, self.processes.rank)
+        seed_all(seed, self.device)
+        generator = torch.Generator(self.device).manual_seed(seed)
+        return cast(Tensor, called(batch.sets, context=batch.context, generator=generator))
+
+    def _renew_statistics(self, recent: Sequence[tuple[Examples | None, int]]) -> None:
+        """Computes the statistics of norms anew from the latest batches, if weights have outrun them."""
+        forward = []
+        for number, (batch, num_sets) in enumerate(recent, self.state.step - len(recent)):
+            if num_sets > 1:  # one set has no variance
+                batch = self.validation[:0] if batch is None else batch.to(self.device)
+                forward.append(partial(self._outputs, self.network, batch, number))
+        renew_statistics(self.network, forward[::-1])
 
     def _must_stop(self, loss: float) -> tuple[float, bool]:
         """Returns the total loss of all processes, and True if time is over or an interrupt came in any of them."""

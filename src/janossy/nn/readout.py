@@ -184,13 +184,13 @@ class PooledNorm(nn.BatchNorm1d):
         sums = total(torch.cat((input.sum(0), input.new_full((1,), len(input)))))
         num, mean = sums[-1].item(), sums[:-1] / sums[-1]
         variance = total((input - mean).square().sum(0)) / num
-        assert self.running_mean is not None and self.running_var is not None and self.momentum is not None
+        assert self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None
         if num > 1:
-            if self.num_batches_tracked is not None:
-                self.num_batches_tracked.add_(1)
+            self.num_batches_tracked.add_(1)
+            part = 1 / int(self.num_batches_tracked) if self.momentum is None else self.momentum
             with torch.no_grad():
-                self.running_mean.lerp_(mean, self.momentum)
-                self.running_var.lerp_(variance * (num / (num - 1)), self.momentum)
+                self.running_mean.lerp_(mean, part)
+                self.running_var.lerp_(variance * (num / (num - 1)), part)
         else:
             mean, variance = self.running_mean, self.running_var
         return (input - mean) * (variance + self.eps).rsqrt() * self.weight + self.bias
