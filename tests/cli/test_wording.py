@@ -19,7 +19,7 @@ OF_PYTHON = re.compile(
 WITHOUT_COMMAND = (
     *("> 0, or None; got", "requires y to be passed", "a SetStream names its columns itself", "accelerate launch"),
     *("save expects a SetClassifier", "build_network expects", "expects amounts among", "TableEncoder.from_state"),
-    *("expects reduce as one or several of", "class_weight expects"),
+    *("expects reduce as one or several of", "class_weight expects", "takes them from a table"),
     *("expects categories among", "expects scheme among", "got a SetTable of sets by one id", "got its groups"),
     *("expected an array (B, d)", "expected a list of arrays", "expected a Ragged", "while a minimum of 1"),
     *(

@@ -103,8 +103,8 @@ def check_targets_given(y: Any, owner: object) -> None:
     """Raises a ValueError if there are no targets, or only their name."""
     if isinstance(y, str):
         raise ValueError(
-            f"{type(owner).__name__} expects y with one target per set; got the name {y!r}. as_sets(table, y={y!r}) "
-            "takes targets from a table."
+            f"{type(owner).__name__} expects y with one target per set; got the name {y!r}. Give the targets; "
+            "as_sets(table, y='name') takes them from a table."
         )
     if y is None:
         raise ValueError(
