@@ -270,13 +270,13 @@ class Training:
         return cast(Tensor, called(batch.sets, context=batch.context, generator=generator))
 
     def _renew_statistics(self, recent: Sequence[tuple[Examples | None, int]]) -> None:
-        """Computes the statistics of norms anew from the latest batches, if weights have outrun them."""
+        """Computes the statistics of an encoder's norms anew from the latest batches."""
         forward = []
         for number, (batch, num_sets) in enumerate(recent, self.state.step - len(recent)):
             if num_sets > 1:  # one set has no variance
                 batch = self.validation[:0] if batch is None else batch.to(self.device)
                 forward.append(partial(self._outputs, self.network, batch, number))
-        renew_statistics(self.network, forward[::-1])
+        renew_statistics(self.network, forward)
 
     def _must_stop(self, loss: float) -> tuple[float, bool]:
         """Returns the total loss of all processes, and True if time is over or an interrupt came in any of them."""
