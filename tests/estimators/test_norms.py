@@ -9,7 +9,7 @@ from torch import nn
 from janossy.estimators import training as training_module
 from janossy.estimators.batches import Examples, RandomBatches
 from janossy.estimators.checkpoint import Checkpoint
-from janossy.estimators.norms import renew_statistics
+from janossy.estimators.norms import norms_that_lag, renew_statistics
 from janossy.estimators.processes import Processes
 from janossy.estimators.tasks import RegressionLoss
 from janossy.estimators.training import Plan, Training
@@ -31,23 +31,25 @@ def test_statistics_are_those_of_the_batches(num_processes):
     norm = PooledNorm(3, momentum=0.3).double()
     if num_processes > 1:
         norm.total = lambda x: num_processes * x
-    renew_statistics(with_encoder(norm), [partial(norm, each) for each in batches])
+    renew_statistics([norm], [partial(norm, each) for each in batches])
     torch.testing.assert_close(norm.running_mean, torch.stack([each.mean(0) for each in batches]).mean(0))
     seen = [torch.cat([each] * num_processes) for each in batches]
     torch.testing.assert_close(norm.running_var, torch.stack([each.var(0) for each in seen]).mean(0))
     assert norm.momentum == 0.3
 
 
-def test_without_an_encoder_or_norms_nothing_is_called():
+def test_norms_lag_behind_an_encoder_alone():
+    norm = PooledNorm(1)
+    assert norms_that_lag(with_encoder(norm)) == [norm]
     without_statistics = with_encoder(PooledNorm(1, track_running_stats=False))
-    for network in (PooledNorm(1), with_encoder(nn.Linear(1, 1)), without_statistics):
-        renew_statistics(network, [lambda: pytest.fail("called")])
+    for network in (norm, with_encoder(nn.Linear(1, 1)), without_statistics):
+        assert norms_that_lag(network) == []
 
 
 def test_without_batches_statistics_stay():
     norm = PooledNorm(1)
     norm.running_mean.fill_(3.0)
-    renew_statistics(with_encoder(norm), [])
+    renew_statistics([norm], [])
     assert norm.running_mean == 3
 
 

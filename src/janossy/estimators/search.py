@@ -141,8 +141,8 @@ class Search:
                 contender.note = f"not tried: it is estimated to take {seconds:.0f} seconds"
                 continue
             share = now() + max(left / (len(others) + 1), left / 4)
+            can_wait = bool(others) and contender not in postponed
             if contender.candidate.classical:
-                can_wait = bool(others) and contender not in postponed
                 latest = now() + LONG_STEP * left if can_wait else self.deadline
                 self.trainer.fit(contender, share, len(self.splits), latest)
                 if can_wait and not contender.runs and not contender.is_over:
@@ -151,7 +151,7 @@ class Search:
                     waiting.append((contender, seconds))
                 continue
             if self.trainer.trained and not isinf(left) and self.trainer.is_compiling(contender):
-                if others and contender not in postponed:
+                if can_wait:
                     postponed.add(contender)
                     waiting.append((contender, seconds))
                     continue
@@ -243,7 +243,7 @@ class Search:
             has_time = contender.seconds * len(self.splits) <= self.deadline - now()
             if is_short and has_time and not self.trainer.has_ended:
                 # all splits share one strength, so all are fitted again
-                self.trainer.fit(contender, self.deadline, len(self.splits), self.deadline)
+                self.trainer.fit(contender, self.deadline, len(self.splits))
         networks = [contender for contender in contenders if not contender.candidate.classical]
         trained_before = [len(contender.runs) for contender in networks]
         self._train_networks(networks, len(self.splits))
@@ -278,7 +278,7 @@ class Search:
         num = min([num, *(len(contender.runs) for contender in networks if not contender.note)])
         for contender in used:
             if contender.candidate.classical and num > 1 and not self.trainer.has_ended:
-                self.trainer.fit(contender, self.deadline, num, self.deadline)
+                self.trainer.fit(contender, self.deadline, num)
         num = min((len(contender.runs) for contender in used), default=1)
         for contender in used:
             del contender.runs[num:]

@@ -179,11 +179,11 @@ class Trainer:
         run.outputs = outputs_by_draw(run.network.eval(), validation, self.num_permutations)
         run.predicted = linked(run.outputs, self.task)
 
-    def fit(self, contender: Contender, deadline: float, num_splits: int, latest: float) -> None:
+    def fit(self, contender: Contender, deadline: float, num_splits: int, latest: float | None = None) -> None:
         """Fits a classical learner on the first splits, or on fewer if time is over before.
 
         An earlier fit on as many splits or more is kept. If something is trained already, and the first step is
-        estimated to end after ``latest``, nothing is fitted.
+        estimated to end after ``latest``, nothing is fitted; None for the end of the time.
 
         Raises: FloatingPointError if a loss is not finite, and there is no other candidate.
         """
@@ -198,7 +198,7 @@ class Trainer:
                 deadline=deadline,
                 interrupted=lambda: self.interrupts.came,
                 num_threads=self.threads.asked or self.threads.available,
-                latest=latest if self.trained else inf,
+                latest=(self.deadline if latest is None else latest) if self.trained else inf,
             )
         except FloatingPointError as error:
             if len(self.contenders) == 1:

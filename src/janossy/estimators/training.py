@@ -18,7 +18,7 @@ from janossy.estimators.batches import BatchSource, Examples, seed_all, seed_of
 from janossy.estimators.checkpoint import Checkpoint
 from janossy.estimators.interrupts import Interrupts, now
 from janossy.estimators.networks import outputs_in_training
-from janossy.estimators.norms import RECENT, renew_statistics
+from janossy.estimators.norms import RECENT, norms_that_lag, renew_statistics
 from janossy.estimators.processes import Processes
 from janossy.estimators.trials import Epoch, Trial
 
@@ -187,6 +187,7 @@ class Training:
         self.checkpoint, self.stage = checkpoint, stage
         self.device = validation.sets.device
         self.optimizer = AdamW(network.parameters(), plan.weight_decay)
+        self.norms = norms_that_lag(network)
         self.best: dict[str, Any] = {}
         self.state = TrainingState(steps=plan.epochs * source.steps_per_epoch)
         self.interrupted = False
@@ -226,8 +227,9 @@ class Training:
         saved = now()
         if self._must_stop(0.0)[1]:
             return
-        recent: deque[tuple[Examples | None, int]] = deque(maxlen=min(RECENT, self.source.steps_per_epoch))
-        first = max(0, state.step - RECENT)
+        num_kept = min(RECENT, self.source.steps_per_epoch) if self.norms else 0
+        recent: deque[tuple[Examples | None, int]] = deque(maxlen=num_kept)
+        first = max(0, state.step - num_kept)
         for number, (batch, num_sets) in enumerate(self.source.batches(first), first):
             recent.append((batch, num_sets))
             if number < state.step:
@@ -276,7 +278,7 @@ class Training:
             if num_sets > 1:  # one set has no variance
                 batch = self.validation[:0] if batch is None else batch.to(self.device)
                 forward.append(partial(self._outputs, self.network, batch, number))
-        renew_statistics(self.network, forward)
+        renew_statistics(self.norms, forward)
 
     def _must_stop(self, loss: float) -> tuple[float, bool]:
         """Returns the total loss of all processes, and True if time is over or an interrupt came in any of them."""

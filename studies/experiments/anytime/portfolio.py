@@ -95,7 +95,7 @@ class FirstRounds(Search):
                 continue
             began = time.process_time()
             if candidate.classical:
-                trainer.fit(contender, inf, 1, trainer.deadline)
+                trainer.fit(contender, inf, 1)
             else:
                 trainer.train_further(contender, PARTS[0], inf)
             seconds = time.process_time() - began

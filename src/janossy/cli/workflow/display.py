@@ -42,9 +42,14 @@ def show_columns(console: Console, columns: Sequence[Described]) -> None:
         if column.hint:
             alike.setdefault((column.hint, column.option), []).append(column.name)
     for (hint, option), names in alike.items():
-        remedy = f": {option} {quote(','.join(names))}?" if option else ""
-        verb = "seems" if len(names) == 1 else "seem"
-        say(console, f"  {', '.join(names)} {verb} to hold {hint}{remedy}", style="yellow")
+        say_hint(console, names, hint, option)
+
+
+def say_hint(console: Console, names: Sequence[str], hint: str, option: str = "") -> None:
+    """Prints a hint on columns, with the option that would name them, if there is one."""
+    remedy = f": {option} {quote(','.join(names))}?" if option else ""
+    verb = "seems" if len(names) == 1 else "seem"
+    say(console, f"  {', '.join(names)} {verb} to hold {hint}{remedy}", style="yellow")
 
 
 def say(console: Console, line: str, style: str | None = None) -> None:

@@ -24,7 +24,7 @@ from rich.console import Console
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect
 from janossy.cli.workflow.describing import describe, hint_of_case, hint_of_missing, sizes_of
-from janossy.cli.workflow.display import FitDisplay, duration, say, screen, show_columns, warnings_said
+from janossy.cli.workflow.display import FitDisplay, duration, say, say_hint, screen, show_columns, warnings_said
 from janossy.cli.workflow.evaluation import Estimator, evaluate
 from janossy.cli.workflow.reading import File
 from janossy.cli.workflow.record import NAME, Recipe, Record, TaskName, in_words
@@ -253,7 +253,7 @@ def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskNam
             raise BadArgument(f"{files}: the target {name!r} has values as large as {largest:.3g}. Divide them.")
         say(console, f"target {name}: numbers from {values.min():.6g} to {values.max():.6g}, {reason}")
         if what := hint_of_missing(values.astype(np.float64)):
-            say(console, f"  {name} seems to hold {what}", style="yellow")
+            say_hint(console, [name], what)
     return read, targets.astype(np.float64), task
 
 
@@ -269,7 +269,7 @@ def _show_classes(console: Console, name: str, values: np.ndarray, reason: str) 
     different, counts = np.unique(np.array(everything), return_counts=True)
     say(console, f"target {name}: {len(different)} {'labels' if are_labels else 'classes'}, {reason}")
     if what := hint_of_case(different.tolist()):
-        say(console, f"  {name} seems to hold {what}", style="yellow")
+        say_hint(console, [name], what)
     rare = [str(each) for each, count in zip(different, counts, strict=True) if count < FOLDS]
     if rare:
         say(console, f"  fewer than {FOLDS} sets are of {', '.join(rare[:10])}", style="yellow")
