@@ -27,11 +27,13 @@ from janossy.estimators.classical.choosing import are_compositions, choose_stati
 from janossy.estimators.classical.conversion import boosting, forest, linear_scores
 from janossy.estimators.classical.paths import LEARNERS
 from janossy.estimators.interrupts import time_by
-from janossy.estimators.tasks import Regression
+from janossy.estimators.tasks import Classification, Regression
 from janossy.nn.statistics import CellPairs, TreeEnsemble
 from janossy.nn.statistics.names import ColumnNames
 from janossy.saving import SavedModelError
+from janossy.sets import Ragged
 from janossy.tables import TableEncoder, as_sets
+from janossy.tables.layout import Layout
 
 FEW = {"linear": {}, "trees": {"num_trees": 15}, "forest": {"num_trees": 8}, "extra": {"num_trees": 8, "extra": True}}
 
@@ -303,6 +305,53 @@ def test_splits_choose_together():
     assert all(np.array(together) >= np.array(apart) - 1e-9) and together != apart
 
 
+@pytest.mark.parametrize("validation", [0.5, 3])
+@pytest.mark.parametrize("kind", [SetRegressor, SetClassifier])
+def test_forests_are_fitted_to_all_sets_at_last(kind, validation):
+    """Targets depend on nothing, so that only trees that have learnt a set by heart predict its target."""
+    sets, _ = baskets()
+    sets = sets[sets.sizes > 1]
+    y = np.random.default_rng(0).permutation(len(sets))
+    if kind is SetClassifier:
+        y = y % 2
+    model = kind({"strategy": "forest", "extra": True}, validation=validation, random_state=0).fit(sets, y)
+    numbers, held_out = model.validation_predictions()
+    held_out = held_out[:, 1] if kind is SetClassifier else held_out
+    assert np.corrcoef(held_out, y[numbers])[0, 1] < 0.5
+    assert np.allclose(model.ensemble_.weights, [1] if validation == 0.5 else [1 / 6, 1 / 6, 1 / 6, 1 / 2])
+    model.ensemble_.networks, model.ensemble_.weights = model.ensemble_.networks[-1:], [1.0]
+    assert model.score(sets, y) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", ["linear", "trees"])
+def test_one_split_alone_is_replaced_by_all_sets(name):
+    sets, y = baskets()
+    one, several = (SetRegressor(few(name), validation=each, random_state=0).fit(sets, y) for each in (0.5, 3))
+    assert len(one.ensemble_.networks) == 1 and one.ensemble_.networks[0] is not one.folds_[0].networks[0]
+    assert several.ensemble_.networks == [fold.networks[0] for fold in several.folds_]
+
+
+@pytest.mark.parametrize("is_class", [False, True])
+@pytest.mark.parametrize("name", FEW)
+def test_a_fit_to_all_sets_goes_as_far_as_the_split(name, is_class):
+    """A split that learns from all sets is the same fit."""
+    sets, y = baskets()
+    encoder = TableEncoder().fit(sets)
+    encoded, layouts = encoder.transform(sets), (encoder.element_layout, encoder.context_layout)
+    targets = torch.from_numpy(classes_of(y, 3)).long() if is_class else torch.from_numpy(y)[:, None].float()
+    task = Classification((3,)) if is_class else Regression(1)
+    strategy, num_outputs = ("forest" if name == "extra" else name), 3 if is_class else 1
+    settings = FEW[name] if name != "forest" else {"num_trees": 41}
+    learner = learners.ClassicalLearner(strategy, layouts, num_outputs, settings)
+    statistics = cached.CachedStatistics(Examples(encoded.elements, encoded.context, targets, torch.ones(90)), layouts)
+    everything = torch.arange(90)
+    (like,) = learner.fit_splits(statistics, [(everything, everything[:9])], task, seeds=[3], deadline=inf)
+    found = learner.fit_to_all(statistics, like, task, seed=3)
+    assert torch.equal(*(each(encoded.elements, context=encoded.context) for each in (found, like.network)))
+    if name == "forest":  # three steps
+        assert learner.fit_to_all(statistics, like, task, seed=3, is_over=lambda: True) is None
+
+
 def test_statistics_that_are_not_kept_are_computed_again(monkeypatch):
     sets, y = baskets()
     kept = SetRegressor(few("forest"), validation=2, random_state=0).fit(sets, y).predict(sets)
@@ -357,6 +406,16 @@ def test_pairs_are_left_out_alone():
         statistics = cached.CachedStatistics(examples, (encoder.element_layout, encoder.context_layout))
         why_not = Candidate("linear", {"pairs": False}).why_not(statistics)
         assert why_not == ("" if has_pairs else "its statistics are without pairs anyway")
+
+
+@pytest.mark.parametrize(("num", "leaf", "is_tried"), [(1000, 5, True), (1001, 5, False), (1001, 20, True)])
+def test_small_leaves_are_tried_on_few_sets(num, leaf, is_tried):
+    sets = Ragged.from_sizes(torch.zeros(num, 1), [1] * num)
+    examples = Examples(sets, None, torch.zeros(num, 1), torch.ones(num))
+    statistics = cached.CachedStatistics(examples, (Layout((), 1), Layout()))
+    why_not = Candidate("trees", {"min_samples_leaf": leaf}).why_not(statistics)
+    assert why_not == ("" if is_tried else "among more than 1,000 sets, leaves of 20 are small")
+    assert not Candidate("forest", {"min_samples_leaf": leaf}).why_not(statistics)
 
 
 COMPOUNDS = [{"Fe": 2.0, "O": 3.0}, {"Na": 1.0, "Cl": 1.0}, {"Fe": 1.0, "Cl": 3.0}] * 8
@@ -467,7 +526,7 @@ def test_boosting_is_scikit_learns_by_default():
     some, iterations = data(), paths.ITERATIONS_PER_POINT
     path = LEARNERS["trees"](paths.ClassicalSettings(), some)
     path.step()
-    expected = HistGradientBoostingRegressor(max_iter=iterations, min_samples_leaf=10).fit(some.x, some.y[:, 0])
+    expected = HistGradientBoostingRegressor(max_iter=iterations, min_samples_leaf=3).fit(some.x, some.y[:, 0])
     np.testing.assert_allclose(path.module(0)(some.valid_x)[:, 0], expected.predict(some.x), rtol=1e-6, atol=1e-6)
 
 
@@ -516,7 +575,8 @@ def test_a_learner_stops_after_two_steps_without_a_lower_loss(monkeypatch, losse
 
     monkeypatch.setitem(LEARNERS, "linear", Told)
     SetRegressor("linear", validation=0.3, random_state=0).fit(*baskets(40))
-    assert stepped == list(range(1, num_steps + 1))
+    of_all = range(1, best + 2)
+    assert stepped == [*range(1, num_steps + 1), *of_all]
 
 
 @pytest.mark.parametrize("name", ["trees", "forest"])

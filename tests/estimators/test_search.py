@@ -353,6 +353,52 @@ def test_a_learner_with_a_long_first_step_waits_for_others(monkeypatch, seconds,
     assert not any(trial.note for trial in found.trials) and all(trial.history for trial in found.trials)
 
 
+def as_if_sure(monkeypatch, tried: Search, probabilities: dict[str, float]) -> None:
+    """Lets candidates give the true class these probabilities in the search, and 0.6 by default."""
+
+    def predicted(contender, num_splits):
+        probability = probabilities.get(contender.candidate.strategy, 0.6)
+        true = nn.functional.one_hot(tried.trainer.targets, 2)
+        return probability * true + (1 - probability) * (1 - true)
+
+    monkeypatch.setattr(Contender, "predicted", predicted)
+
+
+@pytest.mark.parametrize(("seconds", "num_fitted"), [(3, 3), (7, 1), (13, 0)])
+def test_a_part_of_the_time_is_for_fits_to_all_sets(monkeypatch, seconds, num_fitted):
+    """The network ends at 90 of 100 seconds. Fits take so many seconds, and are expected to."""
+    ends, clock = [], [0.0]
+
+    def fit_to_all(trainer, contender):
+        ends.append(trainer.deadline)
+        clock[0] += seconds
+
+    def tell(progress):
+        clock[0] = 90.0 if progress.candidate == "k1" else 0.0
+
+    monkeypatch.setattr(module, "SURE_FIT", 0.75)  # the training sets are three quarters of all
+    monkeypatch.setattr(Contender, "seconds", property(lambda contender: seconds))
+    monkeypatch.setattr(Trainer, "fit_to_all", fit_to_all)
+    monkeypatch.setattr(module, "best_average", lambda contenders, losses: (dict.fromkeys(contenders, 1), 1))
+    with time_by(lambda: clock[0]):
+        tried = search(Limits(seconds=100, max_epochs=1), tell=tell)
+        as_if_sure(monkeypatch, tried, {"linear": 0.9})
+        tried.run([Candidate("linear"), Candidate("forest"), Candidate("trees"), Candidate("k1")])
+    assert ends == [100 - seconds] * num_fitted
+
+
+@pytest.mark.parametrize(("right", "last"), [(0.1, "forest"), (0.6, "k1")])
+def test_a_third_forest_waits_if_two_are_far_behind(monkeypatch, right, last):
+    order = []
+    tried = search(Limits(max_epochs=1), tell=lambda progress: order.append(progress.candidate))
+    as_if_sure(monkeypatch, tried, {"forest": right})
+    forests = [Candidate("forest", {"num_trees": num}) for num in (1, 2, 3)]
+    tried.run([Candidate("linear"), *forests, Candidate("k1")])
+    first = list(dict.fromkeys(order))
+    assert first[:3] == ["linear", "forest (num_trees=1)", "forest (num_trees=2)"]
+    assert first[-1].startswith(last) and len(first) == 5
+
+
 @pytest.mark.parametrize("has_time", [True, False])
 def test_a_learner_that_is_fitted_again_has_one_loss_and_without_time_its_first_result(monkeypatch, has_time):
     """The first fit reaches one of three splits, as if its time were over."""
@@ -451,7 +497,8 @@ def test_with_time_left_an_average_is_chosen_by_spare_splits_too():
     ended = [progress for progress in reports if progress.trial is not None]
     assert all(progress.num_networks == 1 for progress in ended[: len(WITH_CLASSICAL)])
     used = [trial for trial in found.trials if trial.weight]
-    assert len(found.folds) == 4 and len(found.networks) == 4 * len(used)
+    of_all = sum(trial.strategy == "forest" for trial in used)
+    assert len(found.folds) == 4 and len(found.networks) == 4 * len(used) + of_all
     for fold, (_, validation_sets) in zip(found.folds, tried.trainer.splits, strict=True):
         assert torch.equal(fold.sets, validation_sets)
         expected = [outputs_by_draw(network, tried.trainer.examples[fold.sets], 4) for network in fold.networks]

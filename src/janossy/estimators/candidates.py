@@ -9,7 +9,7 @@ from torch import nn
 from janossy.estimators.classical.cached import CachedStatistics
 from janossy.estimators.classical.choosing import encoded_columns, has_more_than_compact
 from janossy.estimators.classical.learners import ClassicalLearner, classical_settings
-from janossy.estimators.classical.paths import LEARNERS
+from janossy.estimators.classical.paths import LEAF, LEARNERS
 from janossy.estimators.nested import build_nested
 from janossy.estimators.networks import check_set_network, drawn_in_training, seconds_of
 from janossy.estimators.strategies import FLAT, STRATEGIES, Settings, build_network, settings_of
@@ -25,6 +25,9 @@ Factory = Callable[[Layout, Layout, int], nn.Module]
 SAMPLE = 64
 """The number of sets from which the cost of a network is estimated."""
 
+
+SMALL_LEAVES = 1_000
+"""The most sets for which boosting with smaller leaves than by default is tried. Among more, those are small."""
 
 DRAWN = ("k2", "k2+features", "k3", "k3+features")
 """The strategies that may predict from sampled tuples."""
@@ -59,6 +62,9 @@ class Candidate:
             return "no column of numbers spans orders of magnitude"
         if self.classical and self.settings.get("compact") and not has_more_than_compact(layout):
             return "its statistics are compact anyway"
+        has_small_leaves = self.strategy == "trees" and self.settings.get("min_samples_leaf", LEAF) < LEAF
+        if has_small_leaves and len(statistics.examples) > SMALL_LEAVES:
+            return f"among more than {SMALL_LEAVES:,} sets, leaves of {LEAF} are small"
         if self.classical and self.settings.get("pairs") is False and not statistics.has_pairs:
             return "its statistics are without pairs anyway"
         if self.settings.get("categories") == "targets" and not any(encoded_columns(statistics.layouts)):
@@ -142,6 +148,7 @@ AUTO = (
     Candidate("k2+features"),
     Candidate("attention"),
     Candidate("forest"),
+    Candidate("trees", {"compact": True, "min_samples_leaf": 5}),
     Candidate("set-transformer"),
     Candidate("max"),
     Candidate("sum"),

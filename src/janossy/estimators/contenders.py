@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.estimators.candidates import Candidate
+from janossy.estimators.classical.learners import FittedLearner
 from janossy.estimators.out_of_fold import linked_mean
 from janossy.estimators.tasks import Task
 from janossy.estimators.training import Trained, Training
@@ -42,6 +43,8 @@ class Contender:
     - ``standard_error``: that of its loss on the validation sets of one split.
     - ``planned``: the epochs of all rounds together.
     - ``is_over``: True if further rounds would not help, or are not possible.
+    - ``fitted``: a classical learner as fitted to the first split.
+    - ``of_all``: a classical learner fitted to all sets.
     """
 
     index: int
@@ -52,6 +55,8 @@ class Contender:
     planned: int = 0
     is_over: bool = False
     note: str = ""
+    fitted: FittedLearner | None = None
+    of_all: nn.Module | None = None
 
     @property
     def seconds(self) -> float:
@@ -90,6 +95,19 @@ class Contender:
         chosen = (losses.sum(0) - losses).argmin(1)
         difference = float((losses[np.arange(len(losses)), chosen] - losses.min(1)).mean())
         return min(difference, BY_CHANCE * self.standard_error)
+
+    @property
+    def weighted(self) -> list[tuple[nn.Module, float]]:
+        """The networks that predict, with weights that add up to 1.
+
+        A learner fitted to all sets takes the place of the one that left out a split. It has half of the weight beside
+        those of several splits, whose mean varies less.
+        """
+        if self.of_all is not None and len(self.runs) == 1:
+            return [(self.of_all, 1.0)]
+        part = 1.0 if self.of_all is None else 0.5
+        networks = [(run.network, part / len(self.runs)) for run in self.runs]
+        return networks if self.of_all is None else [*networks, (self.of_all, part)]
 
     def predicted(self, num_splits: int) -> Tensor:
         """Returns the predictions (V, out) of the validation sets of the first ``num_splits`` splits."""

@@ -8,6 +8,7 @@ from torch import nn
 
 from janossy.estimators.averages import MAX_AVERAGED, best_average, counts_in_average
 from janossy.estimators.candidates import Candidate
+from janossy.estimators.classical.cached import MAX_SETS
 from janossy.estimators.contenders import Contender
 from janossy.estimators.interrupts import now
 from janossy.estimators.limits import FEW
@@ -35,8 +36,17 @@ FOR_SPARE = 0.8
 CHEAP = 0.1
 """A network whose other splits take no more than this part of the time left is trained on all of them at once."""
 
+FAR_BEHIND = 5.0
+"""The standard errors by which the first two candidates of a strategy are behind the best, if the next one waits."""
+
 LONG_STEP = 1 / 3
 """The part of the time left that the first step of a classical learner may take before other candidates are tried."""
+
+FOR_ALL = 0.1
+"""The largest part of the time that is kept for the fit of a classical learner to all sets."""
+
+SURE_FIT = 1.2
+"""The number of times the seconds of a fit that a fit to as many sets surely ends in."""
 
 COMPILING = 20.0
 """The seconds that are kept for a compiler: with less time left, no network is begun whose kernels it makes."""
@@ -64,6 +74,8 @@ class SearchResult:
 class Search:
     """A search that trains candidates on the first split in rounds, then the best on all splits, and averages them.
 
+    Classical learners of the average are then fitted to all sets.
+
     This is one turn. Another turn follows while there is time, if the last one was too short for some candidates.
 
     Each round doubles the training of the few candidates whose learning curve may still matter. A network continues
@@ -72,10 +84,15 @@ class Search:
     """
 
     def __init__(self, trainer: Trainer) -> None:
-        self.trainer, self.deadline = trainer, trainer.deadline
+        self.trainer = trainer
         self.splits = trainer.splits[: len(trainer.splits) - trainer.num_spare]
         self.contenders: list[Contender] = []
         self.turn_began, self.was_short = trainer.began, False
+
+    @property
+    def deadline(self) -> float:
+        """The end of the time for training on splits."""
+        return self.trainer.deadline
 
     def run(self, candidates: Sequence[Candidate]) -> SearchResult:
         """Tries the candidates, and averages the best.
@@ -142,9 +159,14 @@ class Search:
                 continue
             share = now() + max(left / (len(others) + 1), left / 4)
             can_wait = bool(others) and contender not in postponed
+            if contender.candidate.classical and can_wait and self._seems_hopeless(contender.candidate.strategy):
+                postponed.add(contender)
+                waiting.append((contender, seconds))
+                continue
             if contender.candidate.classical:
                 latest = now() + LONG_STEP * left if can_wait else self.deadline
                 self.trainer.fit(contender, share, len(self.splits), latest)
+                self._keep_time()
                 if can_wait and not contender.runs and not contender.is_over:
                     contender.note = ""
                     postponed.add(contender)
@@ -161,6 +183,7 @@ class Search:
             share = min(share, self._end_of_first_split())
             num_tried += 1
             self.trainer.train_further(contender, part, share)
+            self._keep_time()
             needed = (len(self.splits) - 1) * contender.seconds if contender.runs else inf
             if needed <= CHEAP * (self.deadline - now()) and contender in self._best():
                 self._train_other_splits([contender])
@@ -169,6 +192,16 @@ class Search:
             cheapest = min(left_over, key=lambda each: each[1])[0]
             self.trainer.train_further(cheapest, part, self.deadline)
         return []
+
+    def _seems_hopeless(self, strategy: str) -> bool:
+        """Returns True if two candidates or more of a strategy are trained, and all are far behind the best."""
+        losses = {each: self.trainer.losses(each.predicted(1)) for each in self.trainer.trained}
+        like = [each for each in losses if each.candidate.strategy == strategy]
+        if len(like) < 2:
+            return False
+        best = min(losses.values(), key=lambda each: float(each.mean()))
+        differences = [losses[each] - best for each in like]
+        return all(each.mean() > FAR_BEHIND * each.std(correction=0) / len(each) ** 0.5 for each in differences)
 
     def _further_round(self, number: int, part: float, surely: int) -> bool:
         """Trains the candidates that may still matter further. Returns False if none matters or time is over."""
@@ -285,6 +318,34 @@ class Search:
             if num > 1:
                 self.trainer.judge_anew(contender)
 
+    def _keep_time(self) -> None:
+        """Keeps the time for a fit to all sets, if the best contender so far is a learner that left out a split."""
+        best = min(self.trainer.trained, key=lambda each: each.losses[-1], default=None)
+        seconds = 0.0
+        if best is not None and best.candidate.classical and len(best.runs) == 1:
+            seconds = self._seconds_for_all(best)
+        self.trainer.keep(seconds if seconds <= FOR_ALL * self.trainer.limits.seconds else 0.0)
+
+    def _fit_to_all(self, weight_of: dict[Contender, float]) -> None:
+        """Fits classical learners of the average to all sets in time that is left, those of large weight first.
+
+        After fits to several splits, only forests gain from it: the mean of the others varies less than one of them.
+        """
+        if len(self.trainer.splits[0][0]) >= MAX_SETS:
+            return
+        for contender in sorted(weight_of, key=lambda each: -weight_of[each]):
+            gains = contender.candidate.classical and (
+                len(contender.runs) == 1 or contender.candidate.strategy == "forest"
+            )
+            has_time = gains and self._seconds_for_all(contender) <= self.trainer.end - now()
+            if has_time and not self.trainer.interrupts.came:
+                self.trainer.fit_to_all(contender)
+
+    def _seconds_for_all(self, contender: Contender) -> float:
+        """Estimates the seconds of a classical learner's fit to all sets."""
+        num_sets = len(self.trainer.examples) / len(self.trainer.splits[0][0])
+        return SURE_FIT * num_sets * contender.seconds
+
     def _num_affordable(self, contenders: Sequence[Contender]) -> int:
         """Returns the number of splits on which there is time to train contenders that have been trained on one."""
         left = FOR_SPARE * (self.deadline - now())
@@ -338,9 +399,10 @@ class Search:
             runs = [contender.runs[split] for contender in weight_of]
             networks, outputs = [run.network for run in runs], [run.outputs for run in runs]
             folds.append(Fold(networks, list(weight_of.values()), self.trainer.splits[split][1], outputs))
+        self._fit_to_all(weight_of)
         networks, weights = [], []
         for contender, weight in weight_of.items():
-            networks += [run.network for run in contender.runs]
-            weights += [weight / len(contender.runs)] * len(contender.runs)
+            networks += [network for network, _ in contender.weighted]
+            weights += [weight * part for _, part in contender.weighted]
         trials = [self.trainer.trial_of(contender, weight_of.get(contender, 0.0)) for contender in self.contenders]
         return SearchResult(networks, weights, trials, folds)

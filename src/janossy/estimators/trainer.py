@@ -62,7 +62,8 @@ class Trainer:
         self.splits, self.num_spare = splits
         self.num_permutations, self.seed, self.tell, self.checkpoint = num_permutations, seed, tell, checkpoint
         self.began = now() if began is None else began
-        self.deadline = self.began + limits.seconds
+        self.end = self.began + limits.seconds
+        self.deadline = self.end
         validation = torch.cat([validation for _, validation in self.splits])
         self.targets, self.weights = examples.targets[validation], examples.weights[validation]
         self.interrupts = interrupts or Interrupts()
@@ -75,6 +76,10 @@ class Trainer:
     def has_ended(self) -> bool:
         """True after an interrupt, and when the time is over."""
         return self.interrupts.came or now() > self.deadline
+
+    def keep(self, seconds: float) -> None:
+        """Brings the deadline forward, so that this much of the time is left for fits to all sets."""
+        self.deadline = self.end - seconds
 
     @property
     def trained(self) -> list[Contender]:
@@ -210,7 +215,7 @@ class Trainer:
                 contender.note = "not tried: its first step is estimated to take longer than the time left"
             return
         device = self.examples.sets.device
-        contender.runs = []
+        contender.runs, contender.fitted = [], found[0]
         for each in found:
             outputs, network, trained = each.outputs.to(device)[:, None], each.network.to(device), each.trained
             if trained.ending is Ending.OUT_OF_TIME and now() < self.deadline:  # only its planned share was over
@@ -219,6 +224,20 @@ class Trainer:
         contender.is_over = True
         contender.losses = [self._loss(contender)]
         self._tell(contender, 0, len(found) - 1, len(found), found[-1].trained.last, self.trial_of(contender))
+
+    def fit_to_all(self, contender: Contender) -> None:
+        """Fits a classical learner to all sets, as far as it went on the splits, unless the time is over before."""
+        learner = contender.candidate.build(*self.layouts, self.task.num_outputs)
+        assert isinstance(learner, ClassicalLearner) and contender.fitted is not None
+        network = learner.fit_to_all(
+            self.statistics,
+            contender.fitted,
+            self.task,
+            seed=self._seed_of(contender, len(self.splits)),
+            is_over=lambda: self.interrupts.came or now() > self.end,
+            num_threads=self.threads.asked or self.threads.available,
+        )
+        contender.of_all = None if network is None else network.to(self.examples.sets.device)
 
     def _start(self, contender: Contender, split: int, epochs: int, deadline: float) -> Run:
         """Returns a new network with its training still ahead."""

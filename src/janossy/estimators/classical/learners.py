@@ -35,12 +35,16 @@ MAX_CELLS = 4_096
 class FittedLearner:
     """A learner that was fitted to a split.
 
+    ``point``: the point of its path, which all splits share. ``temperature``: that of a forest of classes, else 1.
+
     Shapes: outputs (V, out), for the split's validation sets.
     """
 
     network: StatisticsNetwork
     trained: Trained
     outputs: Tensor
+    point: int
+    temperature: float
 
 
 class ClassicalLearner(nn.Module):
@@ -104,16 +108,8 @@ class ClassicalLearner(nn.Module):
         Raises: FloatingPointError if a loss is not finite.
         """
         began = now()
-        most = Sizes()
-        if self.strategy == "linear":
-            cells = min(MAX_CELLS, MAX_NUMBERS // max(1, min(MAX_SETS, len(statistics.examples))))
-            most = Sizes(cells=cells, hashed=cells // 4, pairs=2 * most.pairs)
-        if not self.settings.pairs:
-            most = replace(most, pairs=0)
-        is_class, encoded = isinstance(task, Classification), 0
-        if self.settings.categories == "targets":
-            encoded = num_values(self.num_outputs, is_class=is_class)
-        rows = statistics.rows(most, self._scheme(), self.settings.compact, encoded)
+        is_class = isinstance(task, Classification)
+        rows = self._rows(statistics, is_class=is_class)
         shape = len(splits[0][0]), rows.statistics.out_features, self.num_outputs
         step = LEARNERS[self.strategy].seconds_of_a_step(*shape, is_class=is_class)
         if now() + step > latest:
@@ -129,6 +125,7 @@ class ClassicalLearner(nn.Module):
         fits = Together(start, weights, deadline, interrupted)
         scores = [path.module(min(fits.point, len(path.losses) - 1)) for path in fits.paths]
         outputs = [module(path.data.valid_x) for module, path in zip(scores, fits.paths, strict=True)]
+        temperature = 1.0
         if self.strategy == "forest" and isinstance(task, Classification):
             held_out = torch.cat([validation for _, validation in splits[: len(outputs)]]).cpu()
             temperature = _temperature(torch.cat(outputs), held_out, statistics.examples, task)
@@ -137,7 +134,47 @@ class ClassicalLearner(nn.Module):
             outputs = [each / temperature for each in outputs]
         seconds = (now() - began) / len(fits.paths)
         each_split = zip(of_splits, scores, outputs, fits.paths, strict=False)
-        return [self._fitted(*each, seconds, fits.ending) for each in each_split]
+        return [self._fitted(*each, seconds, fits.ending, fits.point, temperature) for each in each_split]
+
+    @without_many_classes()
+    def fit_to_all(
+        self,
+        statistics: CachedStatistics,
+        like: FittedLearner,
+        task: Task,
+        *,
+        seed: int,
+        is_over: Callable[[], bool] = bool,
+        num_threads: int = 1,
+    ) -> StatisticsNetwork | None:
+        """Returns the network fitted to all sets, with the strength, or the number of trees, of a fit to a split.
+
+        Returns None if ``is_over`` is True after a step before the last.
+        """
+        rows = self._rows(statistics, is_class=isinstance(task, Classification))
+        everything = torch.arange(len(statistics.examples))
+        data, of_all = self._data(rows, everything, everything[:1], task, seed, num_threads)  # none is held out
+        path = LEARNERS[self.strategy](self.settings, data)
+        while not path.ended and len(path.losses) <= like.point:
+            if path.losses and is_over():
+                return None
+            path.advance()
+        scores = path.module(min(like.point, len(path.losses) - 1))
+        if like.temperature != 1:
+            scores.temperature = like.temperature  # type: ignore[assignment]
+        return StatisticsNetwork(deepcopy(of_all), scores).eval()
+
+    def _rows(self, statistics: CachedStatistics, *, is_class: bool) -> CachedRows:
+        """Returns the statistics that this learner reads."""
+        most, encoded = Sizes(), 0
+        if self.strategy == "linear":
+            cells = min(MAX_CELLS, MAX_NUMBERS // max(1, min(MAX_SETS, len(statistics.examples))))
+            most = Sizes(cells=cells, hashed=cells // 4, pairs=2 * most.pairs)
+        if not self.settings.pairs:
+            most = replace(most, pairs=0)
+        if self.settings.categories == "targets":
+            encoded = num_values(self.num_outputs, is_class=is_class)
+        return statistics.rows(most, self._scheme(), self.settings.compact, encoded)
 
     def _scheme(self) -> str:
         if self.settings.scheme is not None:
@@ -189,6 +226,8 @@ class ClassicalLearner(nn.Module):
         path: Path,
         seconds: float,
         ending: Ending,
+        point: int,
+        temperature: float,
     ) -> FittedLearner:
         data = path.data
         losses = {"train_loss": data.train_loss(scores(torch.from_numpy(data.x))), "valid_loss": data.loss(outputs)}
@@ -197,7 +236,8 @@ class ClassicalLearner(nn.Module):
             raise FloatingPointError(f"{self.strategy!r} expects finite losses; got {row}. Look for very large values.")
         epoch = Epoch(1, 1, row["train_loss"], row["valid_loss"])
         network = StatisticsNetwork(deepcopy(statistics), scores).eval()
-        return FittedLearner(network, Trained([row], epoch, ending, seconds), outputs.to(torch.float32))
+        trained = Trained([row], epoch, ending, seconds)
+        return FittedLearner(network, trained, outputs.to(torch.float32), point, temperature)
 
 
 def _temperature(outputs: Tensor, held_out: Tensor, examples: Examples, task: Classification) -> float:

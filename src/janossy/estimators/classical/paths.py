@@ -63,6 +63,9 @@ BAGS = ("count", "fraction", "share", "tf-idf")
 WIDE = 1_000
 """The most statistics for which a linear learner is fitted to a dense matrix."""
 
+LEAF = 20
+"""The smallest number of sets in a leaf of boosting, if there are enough sets."""
+
 SMALL_TABLE = 1_000_000
 """The most numbers of a table that one thread boosts about as fast as two (benchmarks/results/threads.md)."""
 
@@ -73,8 +76,8 @@ class ClassicalSettings:
 
     num_trees: int = 200
     """The trees of a forest, or the most iterations of boosting."""
-    min_samples_leaf: int = 1
-    """The smallest number of samples in a leaf of a forest's trees."""
+    min_samples_leaf: int | None = None
+    """The smallest number of sets in a leaf; None for 1 in a forest, and a twentieth of all in boosting, up to 20."""
     extra: bool = False
     """True if a forest's splits are random (Geurts et al., 2006) instead of searched (Breiman, 2001)."""
     learning_rate: float = 0.1
@@ -275,7 +278,7 @@ class ForestPath(Path):
         }
         self.model = kinds[data.classes is not None, settings.extra](
             n_estimators=0,
-            min_samples_leaf=settings.min_samples_leaf,
+            min_samples_leaf=1 if settings.min_samples_leaf is None else settings.min_samples_leaf,
             max_features="sqrt" if data.classes is not None else 1 / 3,
             warm_start=True,
             random_state=data.seed,
@@ -305,12 +308,13 @@ class TreesPath(Path):
     def _start(self) -> None:
         data = self.data
         kind: Any = HistGradientBoostingRegressor if data.classes is None else HistGradientBoostingClassifier
+        leaf = self.settings.min_samples_leaf
         self.columns = [data.y] if data.classes is not None else list(data.y.T)
         self.models = [
             kind(
                 learning_rate=self.settings.learning_rate,
                 max_iter=0,
-                min_samples_leaf=max(2, min(20, len(data.y) // 6)),
+                min_samples_leaf=max(2, min(LEAF, len(data.y) // 20)) if leaf is None else leaf,
                 early_stopping=False,
                 warm_start=True,
                 random_state=data.seed,
