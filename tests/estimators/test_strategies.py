@@ -107,6 +107,24 @@ def test_several_reductions_stand_side_by_side():
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
+def test_numbers_far_from_those_of_training_are_read_as_near(strategy):
+    """Of elements and of sets: within a tenth of the range of training."""
+    layout = Layout((), 2, means=(1.0, 0.0), scales=(2.0, 1.0), periods=(0.0, 0.0), ranges=((-9.0, 11.0), (0.0, 0.0)))
+    torch.manual_seed(3)
+    network = build_network(strategy, layout, layout, 3, **SMALL).eval()
+    elements, context = torch.randn(sum(SIZES), 2), torch.randn(len(SIZES), 2)
+    elements[0, 0], elements[4, 0], context[1, 0], context[0, 1] = 1e6, -1e6, 1e6, 1e2
+    near = elements.clone(), context.clone()
+    for each in near:
+        each[:, 0].clamp_(-6, 6)  # from -11 to 13
+    far, limited = (
+        network(Ragged.from_sizes(x, SIZES), context=c, generator=torch.Generator().manual_seed(0))
+        for x, c in ((elements, context), near)
+    )
+    assert torch.equal(far, limited)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_settings_build_the_same_network_again(strategy):
     given = {**SMALL, "depth": 3, "readout_depth": 2, "activation": "gelu", "dropout": 0.1, "embedding_features": 2}
     settings = asdict(settings_of(strategy, given))

@@ -116,6 +116,15 @@ def test_amounts_enter_with_their_logarithms():
             ColumnEmbedding([], num_numbers=2, amounts=[wrong])
 
 
+def test_numbers_beyond_the_limits_are_taken_as_the_limit():
+    """In all features of the number."""
+    more = {"amounts": [(0, 1.0, 2.0, 0.1)], "quantiles": [(0, [-9.0, 0.0, 9.0])]}
+    limited = ColumnEmbedding((), num_numbers=2, limits=[(0, -1.0, 2.0)], **more)
+    free = ColumnEmbedding((), num_numbers=2, **more)
+    x = torch.tensor([[-5.0, 9.0], [-1.0, -9.0], [0.5, 0.0], [2.0, 3.0], [2.5, 1e9]])
+    assert torch.equal(limited(x), free(torch.stack((x[:, 0].clamp(-1, 2), x[:, 1]), 1)))
+
+
 def test_skewed_numbers_enter_with_their_levels():
     """By numpy's interpolation; of several equal quantiles the upper level counts."""
     knots = [-1.0, 0.0, 0.0, 0.5, 4.0]

@@ -342,6 +342,24 @@ def test_a_value_is_far_beyond_the_width_of_the_range():
     assert TableEncoder.from_state(state).far_values(as_sets({"x": [[1e9]], "day": days[:1], "c": [7.0]})) == {}
 
 
+def test_limits_are_the_range_of_training_a_tenth_wider():
+    """Of streams too. Constants, angles, missing values and unknown ranges have none."""
+    source = np.random.default_rng(0)
+    columns = {"x": source.normal(size=400), "same": np.ones(400), "angle": source.uniform(0, 360, 400)}
+    columns["x"][:9] = np.nan
+    sets = as_sets(columns | {"set": np.arange(400) // 4}, set_id="set")
+    running = RunningStatistics()
+    running.add(sets, np.zeros(len(sets)), False, "set {}".format)
+    for encoder in (TableEncoder().fit(sets), running.encoder()):
+        layout = encoder.element_layout
+        ((j, low, high),) = layout.limits
+        x = columns["x"][9:]
+        assert layout.names[j] == "x"
+        expected = [(x.min() - 0.1 * np.ptp(x) - x.mean()) / x.std(), (x.max() + 0.1 * np.ptp(x) - x.mean()) / x.std()]
+        np.testing.assert_allclose([low, high], expected)
+    assert Layout(num_numbers=2).limits == []
+
+
 def test_amounts_are_numbers_that_span_orders_of_magnitude():
     """Shares and prices; no small counts, angles, or numbers of both signs. Pieces together find the same."""
     source = np.random.default_rng(0)

@@ -136,6 +136,7 @@ def build_network(
         num_numbers=element_layout.num_numbers,
         embedding_features=chosen.embedding_features,
         num_unread=int(element_layout.inner),
+        limits=element_layout.limits,
         **_forms(chosen, element_layout),
     )
     pooling = STRATEGIES[strategy](chosen, element_layout, h)
@@ -156,6 +157,7 @@ def readout_for(pooling: JanossyPooling, chosen: Settings, context_layout: Layou
             context_layout.vocabularies,
             num_numbers=context_layout.num_numbers,
             embedding_features=chosen.embedding_features,
+            limits=context_layout.limits,
             **_forms(chosen, context_layout),
         )
     return Readout(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from math import isfinite
+from math import inf, isfinite
 from numbers import Real
 from typing import Any, cast
 
@@ -49,6 +49,7 @@ class ColumnEmbedding(nn.Module):
         coded: columns of numbers that may be codes, as (column, ascending values). Each adds an embedding of its
             values; the embedding of other numbers starts as zero.
         num_unread: the number of further columns behind these, such as the number of an inner set. They are not read.
+        limits: columns of numbers with limits, as (column, low, high). Numbers beyond are taken as the limit.
 
     Shapes: (N, num_columns) -> (N, out_features), the embeddings and the numbers; ``places`` says where each column's
         are.
@@ -76,6 +77,7 @@ class ColumnEmbedding(nn.Module):
         by_category: bool = False,
         coded: Sequence[tuple[int, Sequence[float]]] = (),
         num_unread: int = 0,
+        limits: Sequence[tuple[int, float, float]] = (),
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -108,6 +110,7 @@ class ColumnEmbedding(nn.Module):
             else None
         )
         self.coded = _checked_columns(coded, num_numbers, "coded")
+        self.limits = _checked_limits(limits, num_numbers)
         widths_of_values = [embedding_features or embedding_width(1 + len(values)) for _, values in self.coded]
         self.of_values = nn.ModuleList(
             nn.Embedding(1 + len(values), width)
@@ -138,6 +141,8 @@ class ColumnEmbedding(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         self._check(x)
         codes, numbers, _ = x.split((len(self.vocabularies), self.num_numbers, self.num_unread), dim=1)
+        if self.limits:
+            numbers = self._limited(numbers)
         columns = codes.long().unbind(1)
         embedded = [embed(column) for embed, column in zip(self.embeddings, columns, strict=True)]
         more = [self._logarithms(numbers)] if self.amounts else []
@@ -150,6 +155,12 @@ class ColumnEmbedding(nn.Module):
             more.append(embed(_codes(numbers[:, column], values)))
         numbers = numbers if self.scales is None else numbers * self.scales
         return torch.cat([*embedded, numbers, *more], dim=1)
+
+    def _limited(self, numbers: Tensor) -> Tensor:
+        low, high = [-inf] * self.num_numbers, [inf] * self.num_numbers
+        for column, *limits in self.limits:
+            low[column], high[column] = limits
+        return numbers.clamp(numbers.new_tensor(low), numbers.new_tensor(high))
 
     def _logarithms(self, numbers: Tensor) -> Tensor:
         """Returns two features per amount, (N, 2 · amounts): its logarithm, and 1 if it is 0."""
@@ -179,6 +190,7 @@ class ColumnEmbedding(nn.Module):
             "by_category": self.affine is not None,
             "coded": self.coded,
             "num_unread": self.num_unread,
+            "limits": self.limits,
         }
 
     def extra_repr(self) -> str:
@@ -218,6 +230,21 @@ def _checked_amounts(given: Any, num_numbers: int) -> list[tuple[int, float, flo
             )
         mean, scale, unit = map(float, rest)
         checked.append((column, mean, scale, unit))
+    return checked
+
+
+def _checked_limits(given: Any, num_numbers: int) -> list[tuple[int, float, float]]:
+    """Returns each column with its limits. Raises: ValueError for other values."""
+    checked = []
+    for each in given if isinstance(given, Sequence) else (given,):
+        column, *limits = each if isinstance(each, Sequence) else (each,)
+        fits = len(limits) == 2 and all(isinstance(x, Real) and isfinite(x) for x in limits)
+        if not isinstance(column, int) or not 0 <= column < num_numbers or not fits or limits[0] > limits[1]:
+            raise ValueError(
+                f"ColumnEmbedding expects limits as a list of (column < {num_numbers}, low, high >= low); got "
+                f"{given!r}."
+            )
+        checked.append((column, float(limits[0]), float(limits[1])))
     return checked
 
 

@@ -206,6 +206,7 @@ def layout_of(codes: tuple[Code, ...]) -> Layout:
         tuple(scale for code in numbers for scale in (code.scale, *[1.0] * code.missing)),
         tuple(period for code in numbers for period in (code.period, *[0.0] * code.missing)),
         smallest=tuple(smallest for code in numbers for smallest in (code.smallest, *[0.0] * code.missing)),
+        ranges=tuple(each for code in numbers for each in ((code.low, code.high), *[(0.0, 0.0)] * code.missing)),
         means=tuple(mean for code in numbers for mean in (code.mean, *[0.0] * code.missing)),
         quantiles=tuple(each for code in numbers for each in (code.quantiles, *[()] * code.missing)),
         values=tuple(each for code in numbers for each in (code.values, *[()] * code.missing)),

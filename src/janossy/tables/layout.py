@@ -8,6 +8,9 @@ import numpy as np
 SKEWED = 2.5
 """Numbers are skewed if the widest of their quantile bins is more than this many times as wide as the median bin."""
 
+BEYOND = 0.1
+"""The part of a column's range by which numbers may lie outside it before networks take them as its limit."""
+
 SPAN = 20.0
 """Numbers are amounts if mean plus standard deviation is more than this many times the smallest number."""
 
@@ -24,6 +27,7 @@ class Layout:
     - ``means`` and ``scales``: what was subtracted from each column of numbers, and what it was divided by.
     - ``periods``: 2π or 360 if the values are angles, else 0.
     - ``smallest``: the smallest positive number, 0 if no number is positive, and -1 if there are negative numbers.
+    - ``ranges``: the smallest and the largest number of each column before standardisation, equal if unknown.
     - ``quantiles``: those of each column before standardisation.
     - ``values``: the different values of each column before standardisation, if they may be codes.
     - ``inner``: True for sets of sets. Behind these columns there is one more: the number of the element's inner set.
@@ -39,6 +43,7 @@ class Layout:
     inner: bool = False
     means: tuple[float, ...] = ()
     smallest: tuple[float, ...] = ()
+    ranges: tuple[tuple[float, float], ...] = ()
     quantiles: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
     values: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
 
@@ -76,6 +81,19 @@ class Layout:
             (j, mean, scale, smallest)
             for j, (mean, scale, smallest, period) in enumerate(known)
             if smallest > 0 and not period and abs(mean) + scale > SPAN * smallest
+        ]
+
+    @property
+    def limits(self) -> list[tuple[int, float, float]]:
+        """The limits of each column of numbers, standardised: its range in training, a tenth wider at each end.
+
+        Columns are counted from the first column of numbers. Angles have no limits.
+        """
+        known = zip(self.ranges, self.means, self.scales, self.periods, strict=True) if self.ranges else ()
+        return [
+            (j, (low - BEYOND * (high - low) - mean) / scale, (high + BEYOND * (high - low) - mean) / scale)
+            for j, ((low, high), mean, scale, period) in enumerate(known)
+            if low < high and scale and not period
         ]
 
     @property
