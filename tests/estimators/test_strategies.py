@@ -108,7 +108,7 @@ def test_several_reductions_stand_side_by_side():
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_numbers_far_from_those_of_training_are_read_as_near(strategy):
-    """Of elements and of sets: within a tenth of the range of training."""
+    """Numbers of elements and of sets, by a tenth of the range of training."""
     layout = Layout((), 2, means=(1.0, 0.0), scales=(2.0, 1.0), periods=(0.0, 0.0), ranges=((-9.0, 11.0), (0.0, 0.0)))
     torch.manual_seed(3)
     network = build_network(strategy, layout, layout, 3, **SMALL).eval()

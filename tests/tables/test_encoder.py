@@ -343,7 +343,7 @@ def test_a_value_is_far_beyond_the_width_of_the_range():
 
 
 def test_limits_are_the_range_of_training_a_tenth_wider():
-    """Of streams too. Constants, angles, missing values and unknown ranges have none."""
+    """Streams have the same. Constants, angles, missing values and unknown ranges have none."""
     source = np.random.default_rng(0)
     columns = {"x": source.normal(size=400), "same": np.ones(400), "angle": source.uniform(0, 360, 400)}
     columns["x"][:9] = np.nan
