@@ -64,6 +64,7 @@ OTHERWISE: dict[str, Any] = {
     "bidirectional": True,
     "by_category": True,
     "coded": [(0, [0.0, 1.0])],
+    "limits": [(0, 0.0, 1.0)],
     "num_unread": 2,
     "differences": [0],
     "dispersion": 3.0,
