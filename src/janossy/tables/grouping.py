@@ -110,7 +110,8 @@ def unique_ids(columns: Mapping[str, Column], where: Where) -> np.ndarray:
         row = int(first[codes[again.argmax()]])
         raise ValueError(
             f"set_id={_named(columns)} expects a different id in each row, because rows with lists are sets; got "
-            f"{set_name(ids[row])} twice, first in {where(row)}. Without lists, rows with one id would be a set."
+            f"{set_name(ids[row])} twice, first in {where(row)}. If rows are elements, make each number of "
+            "their lists a column."
         )
     return ids
 
