@@ -161,7 +161,8 @@ def test_copies_hold_nothing_of_the_last_sets():
     layer = JanossyPooling(GRU(D, 2), Sampled(2))
     before = len(pickle.dumps(layer))
     layer(distinct_sets((2,) * 5000))
-    assert len(pickle.dumps(layer)) == len(pickle.dumps(copy.deepcopy(layer))) == before
+    # Equal strings take a few bytes more in a pickle if they are not one object, and the sets tens of thousands.
+    assert all(abs(len(pickle.dumps(each)) - before) < 100 for each in (layer, copy.deepcopy(layer)))
 
 
 @pytest.mark.parametrize(("ordering", "function"), FITTING)
