@@ -9,6 +9,7 @@ from torch import nn
 from janossy.estimators.averages import MAX_AVERAGED, best_average, counts_in_average
 from janossy.estimators.candidates import Candidate
 from janossy.estimators.classical.cached import MAX_SETS
+from janossy.estimators.comparisons import is_hopeless, promising
 from janossy.estimators.contenders import Contender
 from janossy.estimators.interrupts import now
 from janossy.estimators.limits import FEW
@@ -35,9 +36,6 @@ FOR_SPARE = 0.8
 
 CHEAP = 0.1
 """A network whose other splits take no more than this part of the time left is trained on all of them at once."""
-
-FAR_BEHIND = 5.0
-"""The standard errors by which the first two candidates of a strategy are behind the best, if the next one waits."""
 
 LONG_STEP = 1 / 3
 """The part of the time left that the first step of a classical learner may take before other candidates are tried."""
@@ -159,7 +157,8 @@ class Search:
                 continue
             share = now() + max(left / (len(others) + 1), left / 4)
             can_wait = bool(others) and contender not in postponed
-            if contender.candidate.classical and can_wait and self._seems_hopeless(contender.candidate.strategy):
+            is_compiling = self._is_compiling(contender)
+            if can_wait and (is_compiling or self._is_hopeless(contender)):
                 postponed.add(contender)
                 waiting.append((contender, seconds))
                 continue
@@ -172,14 +171,9 @@ class Search:
                     postponed.add(contender)
                     waiting.append((contender, seconds))
                 continue
-            if self.trainer.trained and not isinf(left) and self.trainer.is_compiling(contender):
-                if can_wait:
-                    postponed.add(contender)
-                    waiting.append((contender, seconds))
-                    continue
-                if left < COMPILING:
-                    contender.note = "not tried: its kernels were still being compiled, which is done once per machine"
-                    continue
+            if is_compiling and left < COMPILING:
+                contender.note = "not tried: its kernels were still being compiled, which is done once per machine"
+                continue
             share = min(share, self._end_of_first_split())
             num_tried += 1
             self.trainer.train_further(contender, part, share)
@@ -193,15 +187,15 @@ class Search:
             self.trainer.train_further(cheapest, part, self.deadline)
         return []
 
-    def _seems_hopeless(self, strategy: str) -> bool:
-        """Returns True if two candidates or more of a strategy are trained, and all are far behind the best."""
-        losses = {each: self.trainer.losses(each.predicted(1)) for each in self.trainer.trained}
-        like = [each for each in losses if each.candidate.strategy == strategy]
-        if len(like) < 2:
-            return False
-        best = min(losses.values(), key=lambda each: float(each.mean()))
-        differences = [losses[each] - best for each in like]
-        return all(each.mean() > FAR_BEHIND * each.std(correction=0) / len(each) ** 0.5 for each in differences)
+    def _is_compiling(self, contender: Contender) -> bool:
+        """Returns True if other candidates may come first, while another process compiles a network's kernels."""
+        may_wait = not contender.candidate.classical and self.trainer.trained and not isinf(self.deadline)
+        return bool(may_wait) and self.trainer.is_compiling(contender)
+
+    def _is_hopeless(self, contender: Contender) -> bool:
+        """Returns True for a classical learner if all others of its kind are far behind."""
+        kind = contender.candidate
+        return kind.classical and is_hopeless(kind.strategy, self.trainer.trained, self.trainer.losses)
 
     def _further_round(self, number: int, part: float, surely: int) -> bool:
         """Trains the candidates that may still matter further. Returns False if none matters or time is over."""
@@ -220,37 +214,8 @@ class Search:
         return has_trained
 
     def _best(self, among: Sequence[Contender] | None = None, surely: int = SURELY) -> list[Contender]:
-        """Returns the contenders that may become the best or nearly so, the most promising first.
-
-        Nearly means within the standard error of the difference of losses. Contenders are compared with the best one on
-        the most splits, over the splits that both have.
-
-        Args:
-            among: the contenders that may be returned; None for all that are trained.
-            surely: the number of contenders that are returned at least, if there are so many.
-        """
-        trained = self.trainer.trained
-        if not trained:
-            return []
-        most = max(len(contender.runs) for contender in trained)
-        best = min(
-            (each for each in trained if len(each.runs) == most), key=lambda each: each.losses[-1] + each.optimism
-        )
-        behind = {}
-        for contender in trained:
-            num = len(contender.runs)
-            difference = self.trainer.losses(contender.predicted(num)) - self.trainer.losses(best.predicted(num))
-            difference = difference + contender.optimism - best.optimism
-            error = float(difference.std()) / len(difference) ** 0.5 if len(difference) > 1 else inf
-            behind[contender] = float(difference.mean()), error
-        least = min(mean for mean, _ in behind.values())
-        found: list[Contender] = []
-        for contender in sorted(trained, key=lambda each: behind[each][0] - each.gain_hoped_for):
-            mean, error = behind[contender]
-            matters = mean - contender.gain_hoped_for <= least + error
-            if (among is None or contender in among) and (matters or len(found) < surely):
-                found.append(contender)
-        return found
+        """Returns the contenders that may become the best or nearly so (``promising``)."""
+        return promising(self.trainer.trained, self.trainer.losses, surely, among)
 
     def _other_splits(self) -> None:
         """Trains the contenders of the average on the other splits, split by split, the largest weight first."""
@@ -402,7 +367,8 @@ class Search:
         self._fit_to_all(weight_of)
         networks, weights = [], []
         for contender, weight in weight_of.items():
-            networks += [network for network, _ in contender.weighted]
-            weights += [weight * part for _, part in contender.weighted]
+            for network, part in contender.weighted:
+                networks.append(network)
+                weights.append(weight * part)
         trials = [self.trainer.trial_of(contender, weight_of.get(contender, 0.0)) for contender in self.contenders]
         return SearchResult(networks, weights, trials, folds)

@@ -37,6 +37,11 @@ class Threads:
     asked: int | None = None
     available: int = field(default_factory=usable_threads)
 
+    @property
+    def most(self) -> int:
+        """The number of threads for what gains from all of them."""
+        return self.asked or self.available
+
     def of(self, sets: Ragged, batch_size: int) -> int:
         """Returns the number of threads for batches of ``batch_size`` of these sets."""
         if self.asked is not None:

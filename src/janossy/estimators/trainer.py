@@ -192,17 +192,15 @@ class Trainer:
 
         Raises: FloatingPointError if a loss is not finite, and there is no other candidate.
         """
-        learner = contender.candidate.build(*self.layouts, self.task.num_outputs)
-        assert isinstance(learner, ClassicalLearner)
         try:
-            found = learner.fit_splits(
+            found = self._learner(contender).fit_splits(
                 self.statistics,
                 self.splits[:num_splits],
                 self.task,
                 seeds=[self._seed_of(contender, split) for split in range(num_splits)],
                 deadline=deadline,
                 interrupted=lambda: self.interrupts.came,
-                num_threads=self.threads.asked or self.threads.available,
+                num_threads=self.threads.most,
                 latest=(self.deadline if latest is None else latest) if self.trained else inf,
             )
         except FloatingPointError as error:
@@ -227,17 +225,22 @@ class Trainer:
 
     def fit_to_all(self, contender: Contender) -> None:
         """Fits a classical learner to all sets, as far as it went on the splits, unless the time is over before."""
-        learner = contender.candidate.build(*self.layouts, self.task.num_outputs)
-        assert isinstance(learner, ClassicalLearner) and contender.fitted is not None
-        network = learner.fit_to_all(
+        assert contender.fitted is not None
+        network = self._learner(contender).fit_to_all(
             self.statistics,
             contender.fitted,
             self.task,
             seed=self._seed_of(contender, len(self.splits)),
             is_over=lambda: self.interrupts.came or now() > self.end,
-            num_threads=self.threads.asked or self.threads.available,
+            num_threads=self.threads.most,
         )
         contender.of_all = None if network is None else network.to(self.examples.sets.device)
+
+    def _learner(self, contender: Contender) -> ClassicalLearner:
+        """Returns a classical candidate before its fit."""
+        learner = contender.candidate.build(*self.layouts, self.task.num_outputs)
+        assert isinstance(learner, ClassicalLearner)
+        return learner
 
     def _start(self, contender: Contender, split: int, epochs: int, deadline: float) -> Run:
         """Returns a new network with its training still ahead."""

@@ -1,18 +1,19 @@
 """ColumnEmbedding: rows of a table as vectors, with one embedding per column of categories."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from math import inf, isfinite
 from numbers import Real
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from janossy.checks import check_integer
 from janossy.functions.checks import check_flags, check_widths
 from janossy.functions.shown import arguments_shown
-from janossy.sets.transfer import widest
+from janossy.sets.transfer import constant, widest
 
 MAX_FEATURES = 50
 """The greatest width that ``embedding_width`` chooses."""
@@ -102,7 +103,9 @@ class ColumnEmbedding(nn.Module):
         self.embedding_features = embedding_features
         widths = [embedding_features or embedding_width(num_codes) for num_codes in self.vocabularies]
         self.embeddings = nn.ModuleList(map(nn.Embedding, self.vocabularies, widths))
-        self.amounts = _checked_amounts(amounts, num_numbers)
+        self.amounts: list[tuple[int, float, float, float]] = _checked_numbers(
+            amounts, num_numbers, "amounts", "mean, scale >= 0, unit > 0", _are_amounts
+        )
         self.quantiles = _checked_columns(quantiles, num_numbers, "quantiles")
         self.affine = (
             nn.ModuleList(nn.Embedding(num_codes, 2 * num_numbers) for num_codes in self.vocabularies)
@@ -110,7 +113,9 @@ class ColumnEmbedding(nn.Module):
             else None
         )
         self.coded = _checked_columns(coded, num_numbers, "coded")
-        self.limits = _checked_limits(limits, num_numbers)
+        self.limits: list[tuple[int, float, float]] = _checked_numbers(
+            limits, num_numbers, "limits", "low, high >= low", _are_limits
+        )
         widths_of_values = [embedding_features or embedding_width(1 + len(values)) for _, values in self.coded]
         self.of_values = nn.ModuleList(
             nn.Embedding(1 + len(values), width)
@@ -142,7 +147,8 @@ class ColumnEmbedding(nn.Module):
         self._check(x)
         codes, numbers, _ = x.split((len(self.vocabularies), self.num_numbers, self.num_unread), dim=1)
         if self.limits:
-            numbers = self._limited(numbers)
+            low, high = constant(numbers.device, _ends, self.num_numbers, tuple(self.limits)).to(numbers.dtype)
+            numbers = numbers.clamp(low, high)
         columns = codes.long().unbind(1)
         embedded = [embed(column) for embed, column in zip(self.embeddings, columns, strict=True)]
         more = [self._logarithms(numbers)] if self.amounts else []
@@ -155,12 +161,6 @@ class ColumnEmbedding(nn.Module):
             more.append(embed(_codes(numbers[:, column], values)))
         numbers = numbers if self.scales is None else numbers * self.scales
         return torch.cat([*embedded, numbers, *more], dim=1)
-
-    def _limited(self, numbers: Tensor) -> Tensor:
-        low, high = [-inf] * self.num_numbers, [inf] * self.num_numbers
-        for column, *limits in self.limits:
-            low[column], high[column] = limits
-        return numbers.clamp(numbers.new_tensor(low), numbers.new_tensor(high))
 
     def _logarithms(self, numbers: Tensor) -> Tensor:
         """Returns two features per amount, (N, 2 · amounts): its logarithm, and 1 if it is 0."""
@@ -217,34 +217,35 @@ def _codes(numbers: Tensor, values: Sequence[float]) -> Tensor:
     return (1 + places) * is_known
 
 
-def _checked_amounts(given: Any, num_numbers: int) -> list[tuple[int, float, float, float]]:
-    """Returns each amount as (column, mean, scale, unit). Raises: ValueError for other values."""
+def _ends(num_numbers: int, limits: Sequence[tuple[int, float, float]]) -> np.ndarray:
+    """Returns the low and the high limit of every column of numbers, (2, num_numbers)."""
+    ends = np.full((2, num_numbers), [[-inf], [inf]], np.float32)
+    for column, *both in limits:
+        ends[:, column] = both
+    return ends
+
+
+def _are_amounts(rest: Sequence[float]) -> bool:
+    return len(rest) == 3 and rest[1] >= 0 and rest[2] > 0
+
+
+def _are_limits(rest: Sequence[float]) -> bool:
+    return len(rest) == 2 and rest[0] <= rest[1]
+
+
+def _checked_numbers(
+    given: Any, num_numbers: int, name: str, form: str, are_right: Callable[[Sequence[float]], bool]
+) -> list[Any]:
+    """Returns each tuple of a column and further numbers. Raises: ValueError for other values."""
     checked = []
     for each in given if isinstance(given, Sequence) else (given,):
         column, *rest = each if isinstance(each, Sequence) else (each,)
-        fits = len(rest) == 3 and all(isinstance(x, Real) and isfinite(x) for x in rest)
-        if not fits or not isinstance(column, int) or not 0 <= column < num_numbers or rest[1] < 0 or rest[2] <= 0:
+        are_numbers = all(isinstance(x, Real) and isfinite(x) for x in rest)
+        if not isinstance(column, int) or not 0 <= column < num_numbers or not are_numbers or not are_right(rest):
             raise ValueError(
-                f"ColumnEmbedding expects amounts as a list of (column < {num_numbers}, mean, scale >= 0, unit > 0); "
-                f"got {given!r}."
+                f"ColumnEmbedding expects {name} as a list of (column < {num_numbers}, {form}); got {given!r}."
             )
-        mean, scale, unit = map(float, rest)
-        checked.append((column, mean, scale, unit))
-    return checked
-
-
-def _checked_limits(given: Any, num_numbers: int) -> list[tuple[int, float, float]]:
-    """Returns each column with its limits. Raises: ValueError for other values."""
-    checked = []
-    for each in given if isinstance(given, Sequence) else (given,):
-        column, *limits = each if isinstance(each, Sequence) else (each,)
-        fits = len(limits) == 2 and all(isinstance(x, Real) and isfinite(x) for x in limits)
-        if not isinstance(column, int) or not 0 <= column < num_numbers or not fits or limits[0] > limits[1]:
-            raise ValueError(
-                f"ColumnEmbedding expects limits as a list of (column < {num_numbers}, low, high >= low); got "
-                f"{given!r}."
-            )
-        checked.append((column, float(limits[0]), float(limits[1])))
+        checked.append((column, *map(float, rest)))
     return checked
 
 
