@@ -43,7 +43,7 @@ def cloud(name: str, data: Path | None = None) -> DataSet:
     return DataSet(
         name=name,
         about=f"A set is {points} points, scattered like the ink of a handwritten digit of 8 × 8 pixels "
-        "(scikit-learn's, from UCI); the class is the digit.",
+        "(scikit-learn's, from UCI). The class is the digit.",
         task="classification",
         scores=("accuracy", "balanced accuracy"),
         num_folds=3,

@@ -24,12 +24,12 @@ Draw = Callable[[np.random.Generator], tuple[np.ndarray, float]]
 
 def maximum(data: Path | None = None) -> DataSet:
     """Returns the task of the largest of 1 to 10 numbers between 0 and 100 (Lee et al., 2019, Section 5.1)."""
-    return _made("maximum", "1 to 10 numbers between 0 and 100, uniform; the target is the largest", draw_maximum)
+    return _made("maximum", "1 to 10 numbers between 0 and 100, uniform. The target is the largest", draw_maximum)
 
 
 def median(data: Path | None = None) -> DataSet:
     """Returns the task of the median of 5 to 29 numbers from a lognormal distribution per set."""
-    what = "an odd number of 5 to 29 numbers of a lognormal distribution of its own; the target is their median"
+    what = "an odd number of 5 to 29 numbers of a lognormal distribution of its own. The target is their median"
     return _made("median", what, draw_median)
 
 

@@ -36,7 +36,7 @@ def orders(data: Path | None = None) -> DataSet:
     """Returns 10,000 orders for training and 5,000 for the test, different ones per fold. No files are needed."""
     return DataSet(
         name="orders",
-        about="A set is an order of 1 to 20 items, each of one of 30 kinds at a price; it is returned or kept, by a "
+        about="A set is an order of 1 to 20 items, each of one of 30 kinds at a price. It is returned or kept, by a "
         "rule of pairs that clash (made).",
         task="classification",
         scores=("AUC", "accuracy"),
