@@ -55,7 +55,10 @@ def of_loss(loss: float, note: str = "") -> Trial:
             [(30, 0.5), (99, 0.4)],
             "lowered the best loss by 20%: more will probably help. 1 of 2 candidates had no time.",
         ),
-        ([(30, 0.5), (99, 0.499)], "did not improve the best loss: more will probably help little. 1 of 2"),
+        (
+            [(30, 0.5), (99, 0.499)],
+            "did not improve the best loss. 1 of 2 candidates had no time. More time helps if one of these is better.",
+        ),
         ([(60, 0.5), (99, 0.6)], "No candidate had ended after half of the time: more time will probably help. 1 of 2"),
         ([(30, 0.5), (80, 0.4)], "ended early, as what is left to do takes longer than the time left. 1 of 2"),
         ([], ""),
@@ -68,6 +71,13 @@ def test_what_more_time_may_bring_is_told(ends, expected):
             display(progress(3, 3, float(seconds), 100.0 - seconds, of_loss(loss)))
         found = display.outlook([of_loss(0.4), of_loss(float("inf"), "not tried: the time was for others")])
         assert expected in found and bool(found) == bool(expected)
+
+
+def test_more_time_brings_little_if_every_candidate_had_its_time():
+    with FitDisplay(Console(file=io.StringIO()), "accuracy") as display:
+        for seconds, loss in ((30, 0.5), (99, 0.499)):
+            display(progress(3, 3, float(seconds), 100.0 - seconds, of_loss(loss)))
+        assert display.outlook([of_loss(0.499)]).endswith("best loss: more will probably help little.")
 
 
 NOTHING = "The search ended before its time was over: more time changes nothing."
