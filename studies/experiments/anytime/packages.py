@@ -113,22 +113,24 @@ def _panel(
                 assert lines is not None
                 rows = list(csv.DictReader(TextIOWrapper(lines, encoding="utf-8")))
         rows.sort(key=key)
+        names = columns.split()
+        values = zip(*(_column([row[name] for row in rows]) for name in names), strict=True)
+        elements = [dict(zip(names, row, strict=True)) for row in values]
         found: Sets = []
-        for _, group in groupby(rows, key):
+        for _, group in groupby(zip(rows, elements, strict=True), lambda both: key(both[0])):
             of_set = list(group)
-            found.append(([{name: _value(row[name]) for name in columns.split()} for row in of_set], target(of_set)))
+            found.append(([element for _, element in of_set], target([row for row, _ in of_set])))
         return found
 
     return read
 
 
-def _value(text: str) -> float | str | None:
-    if text == "NA":
-        return None
+def _column(texts: list[str]) -> list[float | None] | list[str]:
+    """Returns numbers, None where R has "NA", or the texts if one of them is no number."""
     try:
-        return float(text)
+        return [None if text == "NA" else float(text) for text in texts]
     except ValueError:
-        return text
+        return texts
 
 
 def _first(name: str, kind: Callable[[str], float | str]) -> Callable[[list[dict[str, str]]], float | str]:
