@@ -185,7 +185,7 @@ def test_what_is_no_model(fitted, janossy):
     write("new.parquet", NEW)
     for model, says in {
         "nowhere": "there is no model nowhere",
-        "new.parquet": "new.parquet",
+        "new.parquet": "new.parquet is not a model, or is damaged. Give the --out of a janossy fit.",
         "empty": "empty",
         "cut": "cut",
         "edited": "edited/fit.json is damaged: recipe.set_id: Expected `array`, got `int`.",

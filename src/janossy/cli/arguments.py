@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from zipfile import is_zipfile
 
 import typer
 
@@ -176,6 +177,8 @@ def check_new(out: Path) -> None:
 
 
 def check_model(model: Path) -> None:
-    """Raises a BadArgument if the model does not exist."""
+    """Raises a BadArgument if the model does not exist, or is a file that is no zip."""
     if not model.exists():
         raise BadArgument(f"there is no model {model}; give the --out of a janossy fit.")
+    if model.is_file() and not is_zipfile(model):
+        raise BadArgument(f"{model} is not a model, or is damaged. Give the --out of a janossy fit.")
