@@ -4,6 +4,7 @@ import gzip
 import json
 import tarfile
 import zipfile
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -111,6 +112,37 @@ def test_the_value_that_is_wrong_is_named(ending, known, values, row, wrong):
     Path(f"new.{ending}").write_text(lines[ending], encoding="utf-8")
     with pytest.raises(BadArgument, match=rf"new.{ending}, row {row}: column 'x' expects .*; got {wrong}\. Convert"):
         sets_to_predict([Path(f"new.{ending}")], TableEncoder().fit(read.sets), read.recipe, kinds_in_fit=read.kinds)
+
+
+ZONED, PLAIN, DAYS = "2024-01-31T08:30:00+02:00", "2024-01-31T08:30:00", "2024-01-31"
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "lists.parquet", "structs.parquet"])
+@pytest.mark.parametrize(
+    ("known", "new", "told"),
+    [
+        (ZONED, PLAIN, "column 'x' holds dates without a time zone, and had one in training: taken as UTC."),
+        (PLAIN, ZONED, "column 'x' holds dates with a time zone, and had none in training: taken in UTC."),
+        (DAYS, ZONED, "column 'x' holds dates with a time zone, and had none in training: taken in UTC."),
+        (ZONED, ZONED, ""),
+        (PLAIN, DAYS, ""),
+    ],
+)
+def test_dates_that_lose_or_gain_a_time_zone_are_told(ending, known, new, told):
+    files = {}
+    for name, text in (("known", known), ("new", new)):
+        files[name] = Path(f"{name}.{ending}")
+        if ending == "csv":
+            files[name].write_text(f"id,x\n1,{text}\n1,{text}\n2,\n", encoding="utf-8")
+        else:
+            dates = pa.array([datetime.fromisoformat(text)] * 2 + [None])
+            lists = pa.array([[x for x in [each.as_py()] if x] for each in dates], pa.list_(dates.type))
+            structs = pa.array([[{"x": each.as_py()}] for each in dates], pa.list_(pa.struct({"x": dates.type})))
+            columns = {"parquet": {"id": [1, 1, 2], "x": dates}, "lists.parquet": {"x": lists}}
+            parquet.write_table(pa.table(columns.get(ending, {"rows": structs})), files[name])
+    read = sets_to_fit([files["known"]], Recipe(("id",) if "." not in ending else ()))
+    found = sets_to_predict([files["new"]], TableEncoder().fit(read.sets), read.recipe, kinds_in_fit=read.kinds)
+    assert [note for note in found.notes if "zone" in note] == [told] * bool(told)
 
 
 @pytest.mark.parametrize(

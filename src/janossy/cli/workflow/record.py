@@ -64,7 +64,8 @@ class Record:
 
     - ``scores``: the scores on validation sets, by name, the main one first.
     - ``text_ids``: the columns of ids that are text.
-    - ``kinds``: the kinds of columns of text files that other files may leave open, such as dates with the day first.
+    - ``kinds``: the kinds of columns of text files that other files may leave open, such as dates with the day first,
+      and if other dates have a time zone.
     """
 
     recipe: Recipe

@@ -34,7 +34,8 @@ class Read:
     - With a ``stream``, the sets are those of the first piece.
     - ``labelled``: flags (B,) of sets with a target, if not all predicted sets have one.
     - ``notes``: lines for the user.
-    - ``reasons``: the reasons for the types of columns of text. ``kinds``: those types, as far as ``AMBIGUOUS``.
+    - ``reasons``: the reasons for the types of columns of text. ``kinds``: those types, as far as ``AMBIGUOUS``,
+      and if dates have a time zone.
     - ``weights`` and ``groups`` (B,): the weight of each set in a fit, and its group number.
     """
 

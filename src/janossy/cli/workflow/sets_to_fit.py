@@ -27,6 +27,7 @@ from janossy.cli.workflow.side_by_side import hint
 from janossy.cli.workflow.text_types import AMBIGUOUS, TO_NANOSECONDS, roles_of
 from janossy.cli.workflow.values import check_numbers, check_values, id_like
 from janossy.cli.workflow.wording import in_options
+from janossy.cli.workflow.zones import zones_of
 from janossy.tables.ids import all_names
 from janossy.tables.lists import leaf_names
 
@@ -100,6 +101,7 @@ def sets_to_fit(
     reasons = {name: taken.reason for name, taken in rows.taken.items()}
     kinds = {name: taken.kind.removesuffix(TO_NANOSECONDS) for name, taken in rows.taken.items()}
     kinds = {name: kind for name, kind in kinds.items() if kind in AMBIGUOUS}
+    kinds = zones_of(rows.table.schema) | kinds
     return replace(read, notes=tuple(notes), reasons=reasons, kinds=kinds, recipe=recipe)
 
 

@@ -24,6 +24,7 @@ from janossy.cli.workflow.sets_of_rows import (
 from janossy.cli.workflow.spellings import YEAR_LAST
 from janossy.cli.workflow.text_types import FLAG, ISO, LIST, MISSING, SEPARATED, YEAR_FIRST, Role, roles_of
 from janossy.cli.workflow.values import check_values
+from janossy.cli.workflow.zones import zone_notes
 from janossy.tables import TableEncoder
 from janossy.tables.arrow import is_text
 from janossy.tables.codes import CategoryCodes
@@ -65,6 +66,7 @@ def sets_to_predict(
     if classes:
         rows = exact_classes(rows, recipe.targets)
     kinds = {code.name: code.kind for code in (*encoder.elements, *encoder.context)}
+    rows = replace(rows, notes=(*rows.notes, *zone_notes(rows.table.schema, as_in_fit)))
     told = tuple(f"column {name!r} " for name in kinds)
     rows = replace(rows, notes=tuple(x for x in rows.notes if x.startswith(told) or not x.startswith("column ")))
     fields = [field for field in rows.table.schema if kinds.keys() & set(leaf_names(field, kinds))]
