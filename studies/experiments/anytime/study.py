@@ -21,7 +21,7 @@ from studies.experiments.anytime.baselines import TunedBaseline
 from studies.experiments.anytime.names import PEERS
 from studies.experiments.anytime.page import losses_of, packed, write
 from studies.experiments.anytime.peers import peer, why_not
-from studies.experiments.anytime.tables import FRESH, SOURCES, read
+from studies.experiments.anytime.tables import ALL, FRESH, SOURCES, read
 from studies.experiments.record import Record
 
 COMMAND = "python -m studies.experiments.anytime.study --data FOLDER"
@@ -31,7 +31,7 @@ MODELS = ("ours", "baseline", *PEERS)
 
 def fit(folder: Path, data: str, model: str, budget: float, seed: int) -> dict[str, Any]:
     """Fits a model to the training part of a table within the budget, and scores it on the test part."""
-    is_class = (SOURCES | FRESH)[data].is_class
+    is_class = ALL[data].is_class
     sets, targets = read(folder, data, "train")
     began = time.process_time()
     with time_by(time.process_time):

@@ -190,10 +190,10 @@ class FitDisplay:
             return f"No candidate had ended after half of the time: more time will probably help.{waiting}"
         part = 1 - self.steps[-1][1] / before[-1] if before[-1] > 0 else 0.0
         if part < MATTERS:
-            halves = "The second half of the time did not improve the best loss"
+            unchanged = "The second half of the time did not improve the best loss"
             if untried:
-                return f"{halves}.{waiting} More time helps if one of these is better."
-            return f"{halves}: more will probably help little."
+                return f"{unchanged}.{waiting} More time helps if one of these is better."
+            return f"{unchanged}: more will probably help little."
         return f"The second half of the time lowered the best loss by {part:.0%}: more will probably help.{waiting}"
 
 

@@ -66,9 +66,9 @@ def sets_to_predict(
     if classes:
         rows = exact_classes(rows, recipe.targets)
     kinds = {code.name: code.kind for code in (*encoder.elements, *encoder.context)}
-    rows = replace(rows, notes=(*rows.notes, *zone_notes(rows.table.schema, as_in_fit)))
     told = tuple(f"column {name!r} " for name in kinds)
-    rows = replace(rows, notes=tuple(x for x in rows.notes if x.startswith(told) or not x.startswith("column ")))
+    notes = (*rows.notes, *zone_notes(rows.table.schema, as_in_fit))
+    rows = replace(rows, notes=tuple(x for x in notes if x.startswith(told) or not x.startswith("column ")))
     fields = [field for field in rows.table.schema if kinds.keys() & set(leaf_names(field, kinds))]
     found = {name for field in fields for name in leaf_names(field, kinds)}
     known = rows.table.column_names

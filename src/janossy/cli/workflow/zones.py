@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from janossy.tables.lists import holds_lists, storage_type
+
 ZONED, WITHOUT_ZONE = "zoned", "without a zone"
 
 
@@ -12,8 +14,8 @@ def zones_of(schema: pa.Schema) -> dict[str, str]:
     found = {}
     for field in schema:
         kind = field.type
-        while pa.types.is_list(kind) or pa.types.is_large_list(kind):
-            kind = kind.value_type
+        while holds_lists(kind):
+            kind = storage_type(kind).value_type
         leaves = list(kind) if pa.types.is_struct(kind) else [field.with_type(kind)]
         for leaf in leaves:
             if pa.types.is_timestamp(leaf.type):
