@@ -67,7 +67,7 @@ def test_the_page_begins_with_it(better):
     model = SetRegressor("linear", validation=2, random_state=0).fit(sets, y)
     of_model = 0.1 if better else 1.0
     about = record("regression", {"R²": of_model, "root mean squared error": 1.0})
-    page = report(model, sets, evaluated(y), about, {}).decode()
+    page = report(model, sets, evaluated(y), about, {}, {}).decode()
     words = "Ridge regression on statistics of sets is better than this model"
     assert (words in page) is better and "ridge regression on statistics of sets" in page
     assert page.index("predictor") < page.index("root mean squared error</th>")

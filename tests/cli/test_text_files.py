@@ -20,6 +20,7 @@ from pyarrow import ipc, parquet
 
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import Dialect
+from janossy.cli.workflow.describing import describe
 from janossy.cli.workflow.reading import read_tables
 from janossy.cli.workflow.record import Recipe
 from janossy.cli.workflow.sets_of_rows import Read
@@ -241,6 +242,23 @@ def test_numbers_of_other_conventions():
         found = read(f"x {values}", f"z {values}")
         assert found.sets.elements["x"].kind == "categorical", values
         assert any(says in note and "'x'" in note for note in found.notes), (values, found.notes)
+
+
+@pytest.mark.parametrize("is_typed", [False, True])
+@pytest.mark.parametrize(
+    "values",
+    ["0,5 1,5 2,25", "1.234,5 2.345,6", "$5 €6 7%", "1|2 3|4 5|6", "03/04/2024 04/05/2024", "Jan-2024 Feb-2024"],
+)
+def test_text_that_looks_like_numbers_has_one_note_whose_options_apply(values, is_typed):
+    read(f"x {values}", f"z {values}")
+    file = Path("t.csv")
+    if is_typed:
+        file = Path("t.parquet")
+        parquet.write_table(pa.Table.from_pandas(pd.read_csv("t.csv", sep=";", dtype={"x": str, "z": str})), file)
+    found = sets_to_fit([file], Recipe(("id",)))
+    assert [note for note in found.notes if "'x'" in note and "looks like" in note]
+    assert [each.hint for each in describe(found.sets, found.reasons) if each.name == "x"] == [""]
+    assert not is_typed or not any("--" in note for note in found.notes if "looks like" in note)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -50,7 +51,7 @@ class Described:
     reason: str = ""
 
 
-def describe(sets: SetTable, reasons: Mapping[str, str] | None = None) -> Iterator[Described]:
+def describe(sets: SetTable, reasons: Mapping[str, str] = MappingProxyType({})) -> Iterator[Described]:
     """Yields the columns of the elements, then those of the sets.
 
     ``reasons``: by column, the reason for the kind of a file's text.
@@ -75,9 +76,9 @@ def describe(sets: SetTable, reasons: Mapping[str, str] | None = None) -> Iterat
             elif column.kind == "numeric" and _num_codes(column) is not None:
                 hint, option = "few different whole numbers, tried as amounts and as codes", "--categorical"
             elif column.kind == "categorical":
-                hint, option = _spelled(column)
+                hint, option = ("", "") if name in reasons else _spelled(column)  # a reader has notes on its text
                 hint = hint or hint_of_case(column.categories)
-            reason = (reasons or {}).get(name) or REASONS[column.kind]
+            reason = reasons.get(name) or REASONS[column.kind]
             missing = int(column.missing().sum())
             yield Described(name, owner, column.kind, values_of(column), missing, hint, option, reason)
 

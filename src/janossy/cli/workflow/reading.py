@@ -156,7 +156,7 @@ def read_tables(
                     check_dates(file, name, dialect.spelling.trimmed(one_chunk(table[name])), before)
             taken[name] = _typed(tables, name, of_text, roles.get(name), dialect.spelling, before)
         elif roles.get(name, "target") == "target" and (note := _look(tables, name)):
-            notes.append(f"column {name!r} {note}.")
+            taken[name] = Taken("text", "text", note)
         if roles.get(name) in ("id", "text id"):
             _make_alike(tables, name, of_text, roles[name] == "text id" or _are_mixed(tables, name, are_lines))
     notes += [f"column {name!r} {each.note}." for name, each in taken.items() if each.note]

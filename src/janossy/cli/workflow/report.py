@@ -28,7 +28,7 @@ def report(
     evaluation: Evaluation,
     record: Record,
     metadata: Mapping[str, str],
-    reasons: Mapping[str, str] | None = None,
+    reasons: Mapping[str, str],
     outlook: str = "",
 ) -> bytes:
     """Returns the page as HTML.

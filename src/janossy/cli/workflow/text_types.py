@@ -307,7 +307,8 @@ def look_of_text(facts: Facts) -> str:
     if facts.all("list"):
         return "is text that looks like lists, and is taken as categories: convert it to lists"
     spelt = any(facts.share(name) + facts.share("number") >= MOSTLY for name in OTHER_NUMBERS)
-    return _note(facts) if spelt or facts.share("object") >= MOSTLY or _are_partly_amounts(facts) else ""
+    doubtful = spelt or facts.share("object") >= MOSTLY or _are_partly_amounts(facts)
+    return _note(facts, has_types=True) if doubtful else ""
 
 
 def _are_partly_amounts(facts: Facts) -> bool:
@@ -327,8 +328,11 @@ def _mixed(facts: Facts) -> str:
     return f"holds numbers ({part}) and other text, and is taken as text: --null-values reads words as missing"
 
 
-def _note(facts: Facts) -> str:
-    """Returns a note on values that are read as text but look like something else."""
+def _note(facts: Facts, has_types: bool = False) -> str:
+    """Returns a note on values that are read as text but look like something else.
+
+    Options for spellings do not apply to a file with types.
+    """
     if facts.share("list") >= MOSTLY:
         return f"looks like lists{'' if facts.all('list') else ', but for some values'}: taken as text"
     if facts.share("object") >= MOSTLY:
@@ -340,6 +344,9 @@ def _note(facts: Facts) -> str:
         return "looks like dates of several formats, and is taken as text: dates as 2024-01-31 would read it"
     for name, (_, remedy) in OTHER_NUMBERS.items():
         if facts.share(name) > 0 and facts.share(name) + facts.share("number") >= MOSTLY:
+            if has_types and remedy.startswith("--"):
+                what = "lists" if name == "lists" else "numbers"
+                return f"looks like {name}, and is taken as text: convert it to {what}"
             return f"looks like {name}, and is taken as text: {remedy} would read it"
     if _are_partly_amounts(facts):
         return _mixed(facts)
