@@ -120,6 +120,24 @@ def test_fields_that_training_did_not_have_are_ignored(ending):
     assert all(values_of(again.elements[name]) == values_of(expected.elements[name]) for name in ("kind", "x"))
 
 
+@pytest.mark.parametrize("kind", ["jsonl", "parquet", "stream"])
+def test_fields_can_be_dropped(janossy, kind):
+    """Among them lists within lists, which no model reads."""
+    items = [[{"x": j, "shelf": i, "at": {"tags": ["a"] * j}} for j in range(i % 4)] for i in range(40)]
+    columns = {"items": items, "y": [i % 4 for i in range(40)]}
+    file = json_lines("t.jsonl", **columns)
+    if kind != "jsonl":
+        pq.write_table(pa.table(columns), file := Path("t.parquet"))
+    fit = ("fit", file, "--target", "y", "--strategy", "k1", "--max-epochs", "1", *["--stream"] * (kind == "stream"))
+    code, _, error = janossy(*fit, "--out", "model")
+    assert code == 2 and "column 'tags' expects lists of numbers" in error and "drop them" in " ".join(error.split())
+    code, _, error = janossy(*fit, "--out", "model", "--drop", "tag")
+    assert code == 2 and (kind == "stream" or "Did you mean 'tags'?" in error)
+    code, out, _ = janossy(*fit, "--out", "model", "--drop", "tags,shelf")
+    assert code == 0 and "x       element" in out and "tags" not in out and "shelf" not in out
+    assert janossy("predict", "model", file, "--out", "p.csv")[0] == 0
+
+
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
 def test_classes_that_are_text_are_compared_with_numbers(janossy, ending):
     """The other file has no class by which the target would be text."""

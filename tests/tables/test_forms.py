@@ -125,6 +125,41 @@ def test_lists_of_words_and_of_records():
     assert values_of(records.elements["rank"]) == [3, 5] and values_of(records.elements["suit"]) == ["H", None]
 
 
+RECORDS = {
+    "lists": lambda records: records,
+    "objects": lambda records: pd.DataFrame({"items": records}),
+    "arrow": lambda records: pa.table({"items": records}),
+    "list views": lambda records: pa.table(
+        {"items": pa.array(records, pa.list_view(pa.array(records).type.value_type))}
+    ),
+    "polars": lambda records: pl.DataFrame({"items": records}, strict=False),
+}
+
+
+@pytest.mark.parametrize("form", RECORDS)
+@given(
+    sizes=st.lists(st.integers(0, 4), min_size=1, max_size=5), dropped=st.sampled_from(["tags", "meta", "x", "none"])
+)
+def test_dropped_fields_are_as_if_they_were_not_there(form, sizes, dropped):
+    """At any depth, and lists within lists too, which no column holds."""
+    count = iter(range(100))
+    whole = [[{"x": next(count), "meta": {"y": 2.5, "tags": ["a"] * j}} for j in range(n)] for n in (*sizes, 3)]
+    meta = [[{name: x for name, x in item["meta"].items() if name != "tags"} for item in items] for items in whole]
+    without = [
+        [{"x": item["x"], "meta": kept} for item, kept in zip(items, each, strict=True)]
+        for items, each in zip(whole, meta, strict=True)
+    ]
+    expected = [[{name: x for name, x in item.items() if name != dropped} for item in items] for items in without]
+    same(as_sets(RECORDS[form](whole), drop=["tags", dropped]), as_sets(RECORDS[form](expected)))
+
+
+def test_a_name_to_drop_is_that_of_a_column_if_there_is_one():
+    table = pa.table({"x": [1, 2], "items": [[{"x": 5, "y": 6}], []]})
+    assert list(as_sets(table, drop="x").elements) == ["x", "y"]
+    with pytest.raises(ValueError, match="drop expects to leave a field of column 'items'"):
+        as_sets(table.drop_columns("x"), drop=("x", "y"))
+
+
 def test_rows_without_lists_are_sets_of_one_element():
     x = np.arange(6.0).reshape(3, 2)
     for form in (

@@ -95,7 +95,10 @@ def fit(
         ),
     ] = [],  # noqa: B006
     drop: Annotated[
-        list[str], typer.Option(metavar="COL", help=f"Columns that the model must not read. {COLUMNS}")
+        list[str],
+        typer.Option(
+            metavar="COL", help=f"Columns, or fields of a list's objects, that the model must not read. {COLUMNS}"
+        ),
     ] = [],  # noqa: B006
     weight: Annotated[
         str | None,

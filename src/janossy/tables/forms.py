@@ -1,7 +1,7 @@
 """as_sets: the single entry for data of every form."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
+from collections.abc import Collection, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
 from dataclasses import replace
 from typing import Any, overload
 
@@ -109,7 +109,8 @@ def as_sets(
             element, these columns must be constant in each set.
         numeric, categorical: columns, by name or position, whose kind differs from their dtype, such as codes that are
             numbers, or numbers that are text.
-        drop: columns of a table to leave out. The table need not have them. A column that y names is kept.
+        drop: columns of a table to leave out, or fields of structs in lists. The table need not have them. A column
+            that y names is kept.
         where: a function that names a row of a table in errors, by its number; for example a file and the row in it.
 
     Shapes: B sets -> a ``SetTable`` of length B, and with y an array (B,), or (B, t) for several targets.
@@ -152,7 +153,7 @@ def as_sets(
                 f"set_id and set_columns expect X to be a table with names of columns; got {type(X).__name__}. "
                 "Leave them out, or give a frame, an Arrow table or a dict of columns."
             )
-        sets = X if isinstance(X, SetTable) else _of_arrays(X)
+        sets = X if isinstance(X, SetTable) else _of_arrays(X, dropped)
         if ids.inner and sets.inner is None:
             raise ValueError(
                 f"set_id={given} expects rows of a table, whose second id names inner sets; got a SetTable of sets by "
@@ -179,18 +180,18 @@ def as_sets(
     return with_targets(sets, targets, by_element, where)
 
 
-def _of_arrays(X: Any) -> SetTable:
+def _of_arrays(X: Any, drop: Collection[str]) -> SetTable:
     """Returns the sets of X that is not a table: a Ragged, a list of sets, a column of lists or an array."""
     if isinstance(X, Tensor) and X.is_nested:
         X = Ragged.from_nested(X)
     if isinstance(X, Ragged):
         return _of_lists({"x": lists_from_ragged(X, "x")})
     if isinstance(X, list | tuple):
-        return _of_lists({"x": lists_from_python(X, "x")} if X else {"x": Lists(np.zeros(1, np.int64), {})})
+        return _of_lists({"x": lists_from_python(X, "x", drop)} if X else {"x": Lists(np.zeros(1, np.int64), {})})
     if isinstance(X, Tensor):
         X = to_numpy(X)
     elif not isinstance(X, np.ndarray):
-        lists = list_column(X)
+        lists = list_column(X, drop)
         if lists is not None:
             return _of_lists({"x": lists})
         if not hasattr(X, "__array__"):
@@ -200,7 +201,7 @@ def _of_arrays(X: Any) -> SetTable:
             )
         X = np.asarray(X)
     if X.ndim == 1 and X.dtype.kind == "O":
-        return _of_arrays(X.tolist())
+        return _of_arrays(X.tolist(), drop)
     if X.ndim < 2:
         raise ValueError(
             f"as_sets expects an array (B, d), each row a set of one element; got shape {X.shape}. Reshape your data: "

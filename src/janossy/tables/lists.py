@@ -89,9 +89,10 @@ def stored(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     return stored(inner)
 
 
-def lists_from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> Lists:
+def lists_from_arrow(values: pa.Array | pa.ChunkedArray, name: str, drop: Collection[str] = ()) -> Lists:
     """Returns the elements of a column of lists: one column for plain values, one per field for structs.
 
+    Fields named in ``drop`` are left out, at any depth.
     Raises: ValueError for a null in place of a list; TypeError for lists within lists.
     """
     values = one_chunk(stored(values))
@@ -99,21 +100,27 @@ def lists_from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> Lists:
         raise null_list(name, int(values.is_null().to_numpy(zero_copy_only=False).argmax()))
     kind = values.type
     if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
-        return Lists(offsets_of(values.sizes.to_numpy()), _element_columns(values.flatten(), name))
-    if pa.types.is_fixed_size_list(kind):
-        return Lists(np.arange(len(values) + 1) * kind.list_size, _element_columns(values.flatten(), name))
-    offsets = values.offsets.to_numpy().astype(np.int64, copy=False)
-    elements = values.values.slice(offsets[0], offsets[-1] - offsets[0])
-    return Lists(offsets - offsets[0] if offsets[0] else offsets, _element_columns(elements, name))
+        offsets, elements = offsets_of(values.sizes.to_numpy()), values.flatten()
+    elif pa.types.is_fixed_size_list(kind):
+        offsets, elements = np.arange(len(values) + 1) * kind.list_size, values.flatten()
+    else:
+        offsets = values.offsets.to_numpy().astype(np.int64, copy=False)
+        elements = values.values.slice(offsets[0], offsets[-1] - offsets[0])
+        offsets = offsets - offsets[0] if offsets[0] else offsets
+    columns = _element_columns(elements, name, drop)
+    if drop and not columns:
+        raise ValueError(f"drop expects to leave a field of column {name!r}; it names all. Drop the column itself.")
+    return Lists(offsets, columns)
 
 
-def _element_columns(elements: pa.Array, name: str) -> dict[str, Column]:
+def _element_columns(elements: pa.Array, name: str, drop: Collection[str]) -> dict[str, Column]:
     elements = stored(elements)
     kind = elements.type
     if pa.types.is_struct(kind):
         columns: dict[str, Column] = {}
         for field, values in zip(kind, elements.flatten(), strict=True):
-            for key, column in _element_columns(values, field.name).items():
+            kept = {} if field.name in drop else _element_columns(values, field.name, drop)
+            for key, column in kept.items():
                 check_new(key, columns)
                 columns[key] = column
         return columns
@@ -135,8 +142,8 @@ def _fixed_width(elements: pa.Array, name: str) -> pa.Array:
     if len(widths) > 1:
         raise TypeError(
             f"column {name!r} expects lists of numbers, text or structs, one list per set; got lists within them, "
-            f"{elements.type}, of several lengths, such as {widths[0]} and {widths[1]}. Flatten them, or give "
-            "sets of sets as one row per element, with two ids."
+            f"{elements.type}, of several lengths, such as {widths[0]} and {widths[1]}. Flatten them, drop them, or "
+            "give sets of sets as one row per element, with two ids."
         )
     values = elements.flatten()
     return pa.FixedSizeListArray.from_arrays(values, widths[0] if widths else 1)
@@ -162,6 +169,16 @@ def _leaf_names(name: str, kind: pa.DataType, known: Collection[str]) -> list[st
     return [name]
 
 
+def field_names(kind: pa.DataType) -> list[str]:
+    """Returns the names of the fields of structs in a type, at any depth."""
+    kind = storage_type(kind)
+    if holds_lists(kind):
+        return field_names(kind.value_type)
+    if pa.types.is_struct(kind):
+        return [name for field in kind for name in (field.name, *field_names(field.type))]
+    return []
+
+
 def with_known_fields(kind: pa.DataType, known: Collection[str]) -> pa.DataType:
     """Returns the type of a column of lists without the fields of structs that give none of the ``known`` columns."""
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -176,7 +193,7 @@ def _innermost(elements: pa.Array, name: str) -> pa.Array:
     if holds_lists(elements.type):
         raise TypeError(
             f"column {name!r} expects lists of numbers, text or structs, one list per set; got lists within them, "
-            f"{elements.type}. Flatten them, or make each inner value a separate column."
+            f"{elements.type}. Flatten them, drop them, or make each inner value a separate column."
         )
     return elements
 
@@ -191,9 +208,10 @@ def lists_from_ragged(sets: Ragged, name: str) -> Lists:
     return Lists(to_numpy(sets.offsets), array_columns(to_numpy(sets.values), name))
 
 
-def lists_from_python(sets: Sequence[Any], name: str) -> Lists:
+def lists_from_python(sets: Sequence[Any], name: str, drop: Collection[str] = ()) -> Lists:
     """Returns the elements of a list of sets: arrays or tensors (n,) or (n, d), or nested lists.
 
+    Keys of dicts that are named in ``drop`` are left out, at any depth.
     Raises: TypeError or ValueError for an entry that is not a set, or differs in shape or kind from the others.
     """
     sets = [_listed(x) for x in sets]
@@ -201,7 +219,7 @@ def lists_from_python(sets: Sequence[Any], name: str) -> Lists:
     parts = [x for x in arrays if x is not None]
     if len(parts) < len(sets):
         try:
-            return lists_from_arrow(pa.array(sets, from_pandas=True), name)
+            return lists_from_arrow(pa.array(sets, from_pandas=True), name, drop)
         except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
             raise TypeError(
                 "a list of sets expects elements of one kind in each set: numbers, vectors of one length, text, or "

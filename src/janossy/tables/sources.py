@@ -45,6 +45,7 @@ def named_columns(
 ) -> dict[str, Source] | None:
     """Returns the columns of a table by name, without those in ``drop``, or None if x is not a table.
 
+    Other names in ``drop`` are those of fields, which are left out of lists of structs.
     ``set_id`` may also name the index of a pandas frame, or levels of it. If an Arrow table has columns that were such
     an index, they are left out with a warning, unless ``named`` has them.
     Raises: ValueError for two columns of one name, and for columns of unequal length.
@@ -71,10 +72,11 @@ def named_columns(
         table = one_chunk(table)
         pairs = [(field.name, values) for field, values in zip(table.type, table.flatten(), strict=True)]
     columns: dict[str, Source] = {}
+    fields = set(drop).difference(name for name, _ in pairs)  # a name is that of a column, if there is one
     for name, values in pairs:
         if name not in drop:
             check_new(name, columns)
-            columns[name] = source(values, name)
+            columns[name] = source(values, name, fields)
     for (a, one), (b, other) in pairwise(columns.items()):
         if len(one) != len(other):
             raise ValueError(
@@ -96,16 +98,16 @@ def _unnamed_index(x: Any, named: Collection[str]) -> list[str]:
     return left
 
 
-def list_column(x: Any) -> Lists | None:
+def list_column(x: Any, drop: Collection[str] = ()) -> Lists | None:
     """Returns a single column of lists, such as an awkward or Arrow array or a Series; None for anything else."""
     if is_of("pandas", x) or _arrow(x) is not None:
-        column = source(x, "x")
+        column = source(x, "x", drop)
         return column if isinstance(column, Lists) else None
     return None
 
 
-def source(values: Any, name: str) -> Source:
-    """Returns one column, of values or of lists.
+def source(values: Any, name: str, drop: Collection[str] = ()) -> Source:
+    """Returns one column, of values or of lists. Fields named in ``drop`` are left out of lists of structs.
 
     Raises: TypeError for an object that is neither.
     """
@@ -128,19 +130,19 @@ def source(values: Any, name: str) -> Source:
                 "Give each of its columns a name."
             )
         if values.dtype.kind == "O" and _holds_lists(values):
-            return _lists(values, name)
+            return _lists(values, name, drop)
         return from_numpy(values, name)
     if values is None:
         raise TypeError(f"column {name!r} expects an array, a list or a column of Arrow; got something else.")
-    return lists_from_arrow(values, name) if holds_lists(values.type) else from_arrow(values, name)
+    return lists_from_arrow(values, name, drop) if holds_lists(values.type) else from_arrow(values, name)
 
 
-def _lists(values: np.ndarray, name: str) -> Lists:
+def _lists(values: np.ndarray, name: str, drop: Collection[str]) -> Lists:
     """Returns the column of an array of objects, each a list or an array."""
     for row, x in enumerate(values):
         if x is None or isinstance(x, float):
             raise null_list(name, row)
-    return lists_from_python(values.tolist(), name)
+    return lists_from_python(values.tolist(), name, drop)
 
 
 def _holds_lists(values: np.ndarray) -> bool:

@@ -104,6 +104,7 @@ class SetStream:
         self.set_id = only_outer(ids, self.files.schema.names, "SetStream")
         self.options: dict[str, Any] = {"set_columns": set_columns, "numeric": numeric, "categorical": categorical}
         schema, targets, dropped = self.files.schema, names, {str(name) for name in names_of(drop)}
+        self.options["drop"] = dropped.difference(schema.names)  # fields of structs
         of_fits = [name for name in (self.sample_weight, self.groups) if name is not None]
         for name in (*self.set_id, *targets, *of_fits):
             if name not in schema.names:

@@ -85,7 +85,7 @@ def sets_of(rows: TableRows, recipe: Recipe) -> Read:
             set_columns=recipe.set_columns if recipe.set_columns or not lists else None,
             numeric=[name for name in recipe.numeric if name not in recipe.targets],
             categorical=[name for name in recipe.categorical if name not in recipe.targets],
-            drop=recipe.drop,
+            drop=set(recipe.drop).difference(rows.table.column_names),  # fields of structs
             where=rows.place,
         )
     except (TypeError, ValueError) as error:

@@ -29,7 +29,7 @@ from janossy.cli.workflow.values import check_numbers, check_values, id_like
 from janossy.cli.workflow.wording import in_options
 from janossy.cli.workflow.zones import zones_of
 from janossy.tables.ids import all_names
-from janossy.tables.lists import leaf_names
+from janossy.tables.lists import field_names, leaf_names
 
 TOGETHER = (
     *(("target", "drop"), ("set_columns", "numeric"), ("set_columns", "categorical")),
@@ -39,7 +39,7 @@ TOGETHER = (
 """Pairs of options that may name the same column."""
 
 
-OF_COLUMNS = ("set_id", "inner_id", "target", "drop", "weight", "groups", "event")
+OF_COLUMNS = ("set_id", "inner_id", "target", "weight", "groups", "event")
 """Options that name columns of the table, but not fields within them."""
 
 
@@ -71,9 +71,11 @@ def sets_to_fit(
     check_apart(recipe)
     named = {option: names for option, names in asdict(recipe).items() if names and option != "null_values"}
     leaves = [leaf for each in rows.table.schema for leaf in leaf_names(each, _all(named)) if leaf not in known]
+    fields = {name: None for each in rows.table.schema for name in field_names(each.type) if name not in known}
     for option, names in named.items():
+        within = [] if option in OF_COLUMNS else fields if option == "drop" else leaves
         for name in names:
-            check_known(name, known if option in OF_COLUMNS else known + leaves, option, files[0])
+            check_known(name, [*known, *within], option, files[0])
     check_ids(rows, recipe.ids)
     if len(recipe.targets) > 1 and not classes:
         check_numbers(rows, recipe.targets)
