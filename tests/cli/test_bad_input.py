@@ -225,7 +225,7 @@ TABLES = {
     "ids that are structs": (
         [lambda: write("t.parquet", {**GOOD, "order": [{"a": x} for x in GOOD["order"]]})],
         ["t.parquet"],
-        "--set-id order expects a column of numbers, text or dates; got Arrow's struct<a: int64>. Name another column.",
+        "t.parquet has no column 'order', which --set-id names. Did you mean 'order.a'?",
     ),
     "ids that are arrays": (
         [lambda: write("t.parquet", lists([[1.0], [2.0, 3.0]], [["a"], ["b", "c"]]) | {"order": [[1], [2]]})],

@@ -24,6 +24,7 @@ from janossy.cli.workflow.sets_to_predict import sets_to_predict
 from janossy.cli.workflow.text_types import Spelling
 from janossy.tables import TableEncoder
 from tests.cli.commands import WRITERS, janossy
+from tests.tables.forms import values_of
 
 __all__ = ["janossy"]
 
@@ -311,17 +312,32 @@ def test_a_row_of_totals_is_told():
 
 
 @pytest.mark.parametrize("name", ["t.jsonl", "t.parquet"])
-def test_structs_outside_of_lists_are_refused(name):
-    rows = [{"id": i // 2, "s": {"a": i, "b": "x"}} for i in range(4)]
-    if name == "t.jsonl":
-        Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    else:
-        parquet.write_table(pa.Table.from_pylist(rows), name)
-    expected = (
-        "column 's' expects one value per row; got a struct of a, b. Write its fields as columns, or leave it out"
-    )
-    with pytest.raises(BadArgument, match=expected):
-        sets_to_fit([Path(name)], Recipe(("id",)))
+def test_structs_outside_of_lists_are_columns_of_their_fields(name):
+    """Lists in them too. A field of several rows may be missing with its struct."""
+    rows = [
+        {"y": i % 2, "s": None if i == 3 else {"a": i, "in": {"b": f"0{i % 2}"}}, "basket": {"x": [1.5] * (i % 3)}}
+        for i in range(6)
+    ]
+
+    def sets_in(name, recipe):
+        if name == "t.jsonl":
+            Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        else:
+            parquet.write_table(pa.Table.from_pylist(rows), name)
+        return sets_to_fit([Path(name)], recipe)
+
+    read = sets_in(name, Recipe(target=("y",)))
+    assert read.sets.sizes.tolist() == [0, 1, 2, 0, 1, 2] and list(read.sets.elements) == ["basket.x"]
+    columns = {of: (each.kind, values_of(each)) for of, each in read.sets.context.items()}
+    assert columns["s.a"] == ("numeric", [0, 1, 2, None, 4, 5]), columns
+    assert columns["s.in.b"] == ("categorical", ["00", "01", "00", None, "00", "01"]), columns
+    found = sets_to_predict([Path(name)], TableEncoder().fit(read.sets), read.recipe)
+    assert values_of(found.sets.context["s.a"]) == columns["s.a"][1]
+    assert list(sets_in(name, Recipe(target=("y",), drop=("s.in",))).sets.context) == ["s.a"]
+    assert not sets_in(name, Recipe(target=("y",), drop=("s",))).sets.context
+    long = [{"id": i // 2, **row["basket"], "s": row["s"]} for i, row in enumerate(rows)]
+    rows = [{name: x for name, x in row.items() if name != "x"} for row in long]
+    assert list(sets_in(name, Recipe(("id",))).sets.elements) == ["s.a", "s.in.b"]
 
 
 def test_amounts_in_text_are_no_ids():

@@ -99,6 +99,8 @@ def cell(row: Row, role: str) -> str:
             return names_of(targets)
         options = {"category": {"categorical": "c"}, "number": {"numeric": "c"}}.get(role, {})
         sets = as_sets(pa.table({"s": pa.array([0, 0, 0]), "c": values, "x": x}), set_id="s", **options)
+        if role == "unnamed" and set(sets.elements) == {"c.a", "x"}:
+            return "a column per field"
         found = sets.elements["c"]
         if role == "unnamed":
             return found.kind

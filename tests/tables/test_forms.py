@@ -153,6 +153,18 @@ def test_dropped_fields_are_as_if_they_were_not_there(form, sizes, dropped):
     same(as_sets(RECORDS[form](whole), drop=["tags", dropped]), as_sets(RECORDS[form](expected)))
 
 
+@pytest.mark.parametrize(
+    "form", [pd.DataFrame, pl.DataFrame, pa.Table.from_pylist, lambda rows: {"s": [row["s"] for row in rows]}]
+)
+@given(there=st.lists(st.booleans(), min_size=1, max_size=5), drop=st.sampled_from([(), "s.in", "s.in.b", "s.a"]))
+def test_structs_are_columns_of_their_fields(form, there, drop):
+    """In the order of the fields; with a missing struct, each of its fields is missing."""
+    values = [{"a": i, "in": {"b": "xyz"[i % 3]}} if is_there else None for i, is_there in enumerate([True, *there])]
+    flat = {"s.a": [x and x["a"] for x in values], "s.in.b": [x and x["in"]["b"] for x in values]}
+    kept = {name: column for name, column in flat.items() if not drop or not name.startswith(drop)}
+    same(as_sets(form([{"s": x} for x in values]), drop=drop), as_sets(pa.table(kept)))
+
+
 def test_a_name_to_drop_is_that_of_a_column_if_there_is_one():
     table = pa.table({"x": [1, 2], "items": [[{"x": 5, "y": 6}], []]})
     assert list(as_sets(table, drop="x").elements) == ["x", "y"]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Collection, Iterator
 
 import pyarrow as pa
 
@@ -14,6 +15,29 @@ def one_chunk(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     if not isinstance(values, pa.ChunkedArray):
         return values
     return values.chunk(0) if values.num_chunks == 1 else values.unify_dictionaries().combine_chunks()
+
+
+def without_structs(
+    name: str, values: pa.Array | pa.ChunkedArray, drop: Collection[str] = ()
+) -> Iterator[tuple[str, pa.Array | pa.ChunkedArray]]:
+    """Yields a column, or if it holds structs one column per field, at any depth, such as "customer.age".
+
+    Columns and structs named in ``drop`` are left out.
+    """
+    if name in drop:
+        return
+    if pa.types.is_struct(values.type):
+        for field, part in zip(values.type, values.flatten(), strict=True):
+            yield from without_structs(f"{name}.{field.name}", part, drop)
+    else:
+        yield name, values
+
+
+def flat_table(table: pa.Table) -> pa.Table:
+    """Returns the table with one column per field in the place of structs, and without metadata."""
+    columns = zip(table.column_names, table.columns, strict=True)
+    parts = [each for name, values in columns for each in without_structs(name, values)]
+    return pa.Table.from_arrays([values for _, values in parts], [name for name, _ in parts])
 
 
 def without_halves(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

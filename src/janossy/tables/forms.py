@@ -88,8 +88,8 @@ def as_sets(
     - A ``SetTable``, which is returned itself.
 
     A table is a pandas or polars frame, any object that exports itself as Arrow, or a dict of columns. DuckDB's
-    relations and readers of batches are tables too. Numbers, booleans and dates are not copied if they are contiguous
-    and have no nulls.
+    relations and readers of batches are tables too. A column of structs or dicts becomes one column per field, such as
+    "customer.age". Numbers, booleans and dates are not copied if they are contiguous and have no nulls.
 
     Args:
         y: the targets, in one of these forms. If X has one row per element, the targets must be constant in each set.

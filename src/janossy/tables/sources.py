@@ -1,8 +1,10 @@
 """Tables of any library as columns by name: pandas, polars, Arrow, DuckDB, awkward, dicts and structured arrays."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
+from math import isnan
 from typing import Any
 from warnings import warn
 
@@ -11,7 +13,7 @@ import pyarrow as pa
 from torch import Tensor
 
 from janossy.sets import Ragged
-from janossy.tables.arrow import index_columns, one_chunk
+from janossy.tables.arrow import index_columns, one_chunk, without_structs
 from janossy.tables.columns import Column, from_arrow, from_numpy
 from janossy.tables.lists import (
     Lists,
@@ -46,6 +48,7 @@ def named_columns(
     """Returns the columns of a table by name, without those in ``drop``, or None if x is not a table.
 
     Other names in ``drop`` are those of fields, which are left out of lists of structs.
+    A column of structs or dicts becomes one column per field, such as "customer.age".
     ``set_id`` may also name the index of a pandas frame, or levels of it. If an Arrow table has columns that were such
     an index, they are left out with a warning, unless ``named`` has them.
     Raises: ValueError for two columns of one name, and for columns of unequal length.
@@ -71,10 +74,10 @@ def named_columns(
             return None
         table = one_chunk(table)
         pairs = [(field.name, values) for field, values in zip(table.type, table.flatten(), strict=True)]
-    columns: dict[str, Source] = {}
     fields = set(drop).difference(name for name, _ in pairs)  # a name is that of a column, if there is one
-    for name, values in pairs:
-        if name not in drop:
+    columns: dict[str, Source] = {}
+    for column, entries in pairs:
+        for name, values in _parts(column, entries, drop):
             check_new(name, columns)
             columns[name] = source(values, name, fields)
     for (a, one), (b, other) in pairwise(columns.items()):
@@ -84,6 +87,23 @@ def named_columns(
                 "Give every column a value in each row."
             )
     return columns
+
+
+def _parts(name: str, values: Any, drop: Collection[str]) -> Iterable[tuple[str, Any]]:
+    """Returns a column, or one per field if it holds structs or dicts, with their names; none that ``drop`` names."""
+    if name in drop:
+        return ()
+    structs = None
+    if isinstance(values, list | tuple) or (
+        isinstance(kind := getattr(values, "dtype", None), np.dtype) and kind == "O"
+    ):
+        first = next((x for x in values if x is not None and not (isinstance(x, float) and isnan(x))), None)
+        if type(first) is dict:  # no Counter, which is a multiset
+            with suppress(pa.ArrowException):  # ``source`` has an error for entries of several kinds
+                structs = pa.array(list(values), from_pandas=True)
+    elif not isinstance(kind, np.dtype) and not isinstance(values, Tensor | Ragged):
+        structs = _arrow(values, name)
+    return [(name, values)] if structs is None else without_structs(name, structs, drop)
 
 
 def _unnamed_index(x: Any, named: Collection[str]) -> list[str]:

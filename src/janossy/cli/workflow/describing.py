@@ -87,7 +87,7 @@ REASONS = {"numeric": "numbers", "categorical": "text, or named", "boolean": "tr
 """The reason for a column's kind, if no text file gives another."""
 
 SPELLED = {
-    r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?": ("amounts as text", "--numeric"),
+    r"[+-]?((0|[1-9]\d*)\.?\d*|\.\d+)([eE][+-]?\d+)?": ("amounts as text", "--numeric"),
     r"[+-]?[\d.,\s]*\d[.,]\d+": ("numbers of another convention, as text: write them with a point", ""),
     r"\d{4}-\d{2}-\d{2}.*|\d{1,2}[/.]\d{1,2}[/.]\d{4}.*": (
         "dates as text, taken as names: convert the column to dates",

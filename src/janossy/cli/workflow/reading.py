@@ -31,7 +31,7 @@ from janossy.cli.workflow.text_types import (
     look_of_text,
     taken_as_type,
 )
-from janossy.tables.arrow import index_columns, is_text, one_chunk, without_views
+from janossy.tables.arrow import flat_table, index_columns, is_text, one_chunk, without_views
 from janossy.tables.paths import COMPRESSED, FORMATS, stored_files
 
 File = Path | str
@@ -121,7 +121,7 @@ def read_tables(
     notes: list[str] = []
     for number, table in enumerate(tables):
         left = [name for name in index_columns(table.schema) if name not in roles and name not in named]
-        tables[number] = table.drop_columns(left).replace_schema_metadata(None)  # which says what the index was
+        tables[number] = flat_table(table.drop_columns(left))
         if left:
             notes.append(f"{files[number]}: {', '.join(left)} is the index of a pandas frame, and left out.")
     first = tables[0].column_names

@@ -67,7 +67,7 @@ def sets_to_fit(
     if classes:
         rows = exact_classes(rows, recipe.target)
     known = rows.table.column_names
-    recipe = split_ids(recipe, known)
+    recipe = replace(split_ids(recipe, known), drop=_with_fields(recipe.drop, known))
     check_apart(recipe)
     named = {option: names for option, names in asdict(recipe).items() if names and option != "null_values"}
     leaves = [leaf for each in rows.table.schema for leaf in leaf_names(each, _all(named)) if leaf not in known]
@@ -105,6 +105,12 @@ def sets_to_fit(
     kinds = {name: kind for name, kind in kinds.items() if kind in AMBIGUOUS}
     kinds = zones_of(rows.table.schema) | kinds
     return replace(read, notes=tuple(notes), reasons=reasons, kinds=kinds, recipe=recipe)
+
+
+def _with_fields(names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Returns the names of columns, with the columns of its fields in the place of a struct's name."""
+    parts = [[x for x in known if name not in known and x.startswith(f"{name}.")] or [name] for name in names]
+    return tuple(part for each in parts for part in each)
 
 
 def stream_to_fit(paths: Sequence[File], recipe: Recipe) -> Read:
