@@ -111,7 +111,7 @@ def unique_ids(columns: Mapping[str, Column], where: Where) -> np.ndarray:
         raise ValueError(
             f"set_id={_named(columns)} expects a different id in each row, because rows with lists are sets; got "
             f"{set_name(ids[row])} twice, first in {where(row)}. If rows are elements, make each number of "
-            "their lists a column."
+            "their lists a column, or let janossy group make sets of them."
         )
     return ids
 
