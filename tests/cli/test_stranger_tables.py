@@ -188,10 +188,41 @@ def test_null_values_in_files_with_types(name):
     assert found == expected
 
 
-def test_a_list_of_objects_in_json_lines_is_told():
-    Path("t.jsonl").write_text('[\n{"x": 1},\n{"x": 2}\n]\n', encoding="utf-8")
-    with pytest.raises(BadArgument, match=r"t.jsonl, line 1: expected one object per line; got a list over several"):
-        read_tables([Path("t.jsonl")])
+@pytest.mark.parametrize("name", ["t.jsonl", "t.json", "t.json.gz"])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_list_of_objects_is_read_as_lines_are(name, indent, janossy):
+    rows = [{"id": i // 2, "x": 2**60 + i, "s": {"a": i}} for i in range(6)]
+    content = f"\n {json.dumps(rows, indent=indent)}\n".encode()
+    Path(name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    table = read_tables([Path(name)]).table
+    assert table.to_pylist() == [{"id": row["id"], "x": row["x"], "s.a": row["s"]["a"]} for row in rows]
+    code, _, _ = janossy("group", name, "--set-id", "id", "--out", "sets.parquet")
+    assert code == 0 and parquet.read_table("sets.parquet")["x"].to_pylist()[0] == [2**60, 2**60 + 1]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ('[\n{"x": 1},\n{"x": 2},]', "line 3: Illegal trailing comma|line 3: Expecting value"),
+        ('[{"x": 1}, 5]', "entry 2: expected an object, such as"),
+        ('{"x": 1}\n[5]', "line 2: expected an object, such as"),
+        ('{\n"x": 1\n}', "line 1: expected one object per line, or a list of objects; got an object over several"),
+        ('{"x": {"0": 1, "1": 2}, "y": {"0": 3, "1": 4}}', "got one object of columns, as pandas writes it"),
+        ("[]", "t.json is empty"),
+    ],
+)
+def test_other_json_is_told(content, says):
+    Path("t.json").write_text(content, encoding="utf-8")
+    with pytest.raises(BadArgument, match=says):
+        read_tables([Path("t.json")])
+
+
+def test_json_in_a_folder_is_no_table(janossy):
+    """It may describe the tables there, as in data sets of Hugging Face."""
+    Path("folder").mkdir()
+    parquet.write_table(pa.table({"id": [1, 1, 2], "x": [1.0, 2.0, 3.0]}), "folder/t.parquet")
+    Path("folder/dataset_info.json").write_text('{"rows": 3}', encoding="utf-8")
+    assert janossy("group", "folder", "--set-id", "id", "--out", "sets.parquet")[0] == 0
 
 
 def test_null_values_in_vectors():
@@ -362,7 +393,7 @@ def test_archives_of_other_files_are_named():
     with pytest.raises(BadArgument, match=r"t.zip: expected a compressed CSV file; got a Parquet file. Unpack it"):
         read_tables([Path("t.zip")])
     _archive("t.jsonl", b'{"x": 1, "y": 2}\n{"x": 3, "y": 2}\n')
-    with pytest.raises(BadArgument, match=r"t.zip: expected a CSV file; got JSON. Call it .jsonl if each line is an"):
+    with pytest.raises(BadArgument, match=r"t.zip: expected a CSV file; got JSON. Call it .json if each line is an"):
         read_tables([Path("t.zip")])
 
 
@@ -426,13 +457,10 @@ def test_remedies_for_tables_of_other_layouts():
     Path("elements.csv").write_text("id,x\n1,2\n", encoding="utf-8")
     Path("targets.csv").write_text("id,y\n1,2\n", encoding="utf-8")
     Path("more.csv").write_text("id,x\n3,2\n", encoding="utf-8")
-    Path("t.json").write_text("[]", encoding="utf-8")
     with pytest.raises(BadArgument, match=r"the same columns\. If they have the same ids, join them into one table\.$"):
         read_tables([Path("elements.csv"), Path("targets.csv")])
     with pytest.raises(BadArgument, match=r"If each file is a set, add a column with the file's name to it\.$"):
         sets_to_fit([Path("elements.csv"), Path("more.csv")], Recipe())
-    with pytest.raises(BadArgument, match=r"got \.json\. Write one object per line, and call it \.jsonl\.$"):
-        read_tables([Path("t.json")])
     parquet.write_table(
         pa.table({"id": [1], "m": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64()))}), "m.parquet"
     )

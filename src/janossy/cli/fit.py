@@ -55,7 +55,7 @@ def fit(
         list[str],
         typer.Argument(
             metavar="TABLE",
-            help="Files with the same columns: Parquet, CSV, Arrow, Excel or JSON lines, or addresses such as "
+            help="Files with the same columns: Parquet, CSV, Arrow, Excel or JSON, or addresses such as "
             "s3://bucket/table.csv. They have one row per element, or one row per set with lists. With --stream: "
             "Parquet files, folders of them, or patterns such as 'part-*.parquet'.",
             show_default=False,

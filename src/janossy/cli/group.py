@@ -26,7 +26,7 @@ def group(
         list[str],
         typer.Argument(
             metavar="TABLE",
-            help="Files with one row per element, or per set with --wide: Parquet, Arrow, CSV, Excel or JSON lines. "
+            help="Files with one row per element, or per set with --wide: Parquet, Arrow, CSV, Excel or JSON. "
             "Folders of such files, patterns such as 'part-*.parquet', or addresses such as s3://bucket/folder.",
             show_default=False,
         ),

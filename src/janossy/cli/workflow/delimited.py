@@ -171,7 +171,7 @@ class CsvFile:
         text = self._decoded(content)
         if re.match(r"\s*(\[\s*)?\{\s*\"", text):
             raise BadArgument(
-                f"{file}: expected a CSV file; got JSON. Call it .jsonl if each line is an object, or write it so."
+                f"{file}: expected a CSV file; got JSON. Call it .json if each line is an object, or all are a list."
             )
         self.skip, header = preamble(text)
         lines = text.splitlines(keepends=True)[self.skip :]

@@ -12,7 +12,7 @@ from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import Dialect, open_csv
 from janossy.cli.workflow.excel import ENDINGS as WORKBOOKS
 from janossy.cli.workflow.local_copies import local_copy
-from janossy.cli.workflow.reading import IPC, LINES, check_sheet, read_tables
+from janossy.cli.workflow.reading import IPC, JSON, LINES, check_sheet, read_tables
 from janossy.cli.workflow.text_types import Role
 from janossy.tables.files import Files, check_alike, open_files
 from janossy.tables.ids import all_names
@@ -21,9 +21,10 @@ from janossy.tables.paths import COMPRESSED, FORMATS, ending_of, found_files, is
 READ = FORMATS | dict.fromkeys(IPC, "ipc")
 CSV = {inner + ending: "csv" for inner in (".csv", ".tsv") for ending in ("", *COMPRESSED)}
 NAMED = {inner + ending: "csv" for inner in (".tab", ".txt") for ending in ("", *COMPRESSED)}
-NAMED |= dict.fromkeys(COMPRESSED, "csv")
-"""Endings of CSV files that are read if they are named. A folder may hold other files of such endings."""
+NAMED |= dict.fromkeys(COMPRESSED, "csv") | {JSON + ending: "whole" for ending in ("", *COMPRESSED)}
+"""Endings of files that are read if they are named. A folder may hold other files of such endings."""
 WHOLE = dict.fromkeys((*WORKBOOKS, *(inner + ending for inner in LINES for ending in ("", *COMPRESSED))), "whole")
+WHOLE = {ending: kind for ending, kind in WHOLE.items() if ending not in NAMED}
 """The formats by the endings of names: of files that are read piece by piece, and of files that are read whole."""
 
 
@@ -78,14 +79,14 @@ def open_any(
     if len({file.resolve() for file in copied}) < len(copied):
         raise BadArgument(f"expected different files of one table; got {', '.join(map(str, copied))}.")
     roles: dict[str, Role] = {name: "id" for name in all_names(set_id)}
-    of_text = [file for file in copied if ending_of(file) in CSV | NAMED]
+    of_text = [file for file in copied if (CSV | NAMED).get(ending_of(file)) == "csv"]
     fragments: list[Any] = []
     if of_text:
         fragments, taken = open_csv(of_text, dialect, roles, kept, wide)
         for name, each in taken.items():
             if each.note:
                 tell(f"column {name!r} {each.note}.")
-    if whole := [file for file in copied if ending_of(file) in WHOLE]:
+    if whole := [file for file in copied if file not in of_text]:
         rows = read_tables(whole, roles, dialect)
         for note in rows.notes:
             tell(note)

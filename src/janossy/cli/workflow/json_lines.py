@@ -1,10 +1,10 @@
-"""Tables from JSON lines, and their columns in the types that a model was trained with."""
+"""Tables from JSON, and their columns in the types that a model was trained with."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pyarrow as pa
 
@@ -21,7 +21,7 @@ TYPED = ("numeric", "date", "boolean", "target")
 
 
 def json_lines(file: Path, dialect: Dialect, of_model: Collection[str] = ()) -> pa.Table:
-    """Returns the table of a file with one object per line. Numbers keep all their digits.
+    """Returns the table of a file with one object per line, or with one list of objects. Numbers keep all their digits.
 
     Values of several kinds in a column ``of_model`` become text, which ``as_in_training`` reads.
     Raises: BadArgument, naming the line or the column.
@@ -29,25 +29,19 @@ def json_lines(file: Path, dialect: Dialect, of_model: Collection[str] = ()) -> 
     columns: dict[str, list[Any]] = {}
     num = 0
     with ExitStack() as kept, plain_text(file, dialect.encoding, kept).open(encoding="utf-8-sig") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                if line.lstrip().startswith("[") and not columns:
-                    raise BadArgument(
-                        f"{file}, line {number}: expected one object per line; got a list over several lines. Write "
-                        "each object of the list in a line of its own, without commas between them."
-                    ) from None
-                raise BadArgument(f"{file}, line {number}: {error}. Correct it; the file may be cut short.") from None
+        for place, row in _entries(file, lines):
             if not isinstance(row, dict):
-                raise BadArgument(f'{file}, line {number}: expected an object, such as {{"a": 1}}; got {line:.40}.')
+                raise BadArgument(f'{file}, {place}: expected an object, such as {{"a": 1}}; got {row!s:.40}.')
             for name in row:
                 columns.setdefault(name, [None] * num)
             num += 1
             for name, values in columns.items():
                 values.append(row.get(name))
+    if num == 1 and len(columns) > 1 and _are_columns([values[0] for values in columns.values()]):
+        raise BadArgument(
+            f"{file}: expected one object per row; got one object of columns, as pandas writes it. Write it with "
+            'orient="records".'
+        )
     if not columns:
         raise BadArgument(f"{file} is empty.")
     if words := set(dialect.spelling.null_values):  # before values of several kinds are refused
@@ -55,6 +49,34 @@ def json_lines(file: Path, dialect: Dialect, of_model: Collection[str] = ()) -> 
             name: [None if isinstance(x, str) and x in words else x for x in values] for name, values in columns.items()
         }
     return pa.table({name: _column(file, name, values, name in of_model) for name, values in columns.items()})
+
+
+def _entries(file: Path, lines: TextIO) -> Iterator[tuple[str, Any]]:
+    """Yields the values of the lines, or those of a list in the whole file, each with its place."""
+    is_first = True
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        is_list, is_first = is_first and line.lstrip().startswith("["), False
+        try:
+            values = json.loads(line + lines.read() if is_list else line)
+        except json.JSONDecodeError as error:
+            place = f"line {number + error.lineno - 1 if is_list else number}"
+            if line.strip() == "{":
+                raise BadArgument(
+                    f"{file}, {place}: expected one object per line, or a list of objects; got an object over several "
+                    "lines. Write it in one."
+                ) from None
+            raise BadArgument(f"{file}, {place}: {error.msg}. Correct it; the file may be cut short.") from None
+        if is_list:
+            yield from ((f"entry {entry}", value) for entry, value in enumerate(values, 1))
+        else:
+            yield f"line {number}", values
+
+
+def _are_columns(values: Sequence[Any]) -> bool:
+    """Returns True for objects with the same names, of which each is a column by row."""
+    return all(isinstance(value, dict) and value.keys() == values[0].keys() for value in values)
 
 
 def _column(file: Path, name: str, values: list[Any], of_model: bool) -> pa.Array:

@@ -1,4 +1,4 @@
-"""Tables from files: Parquet, Arrow, CSV, Excel and JSON lines. Several files with one schema are one table."""
+"""Tables from files: Parquet, Arrow, CSV, Excel and JSON. Several files with one schema are one table."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,7 +41,8 @@ PARQUET, ARROW, ZIP = b"PAR1", b"ARROW1", b"PK\x03\x04"
 """The first bytes of these formats, whatever the files are called."""
 
 CSV = (".csv", ".tsv", ".tab", ".txt")
-LINES = (".jsonl", ".ndjson")
+JSON = ".json"
+LINES = (".jsonl", ".ndjson", JSON)
 IPC = (".arrow", ".feather", ".ipc")
 TYPED = (*FORMATS, *IPC)
 """Endings of files whose columns have types."""
@@ -49,9 +50,7 @@ TYPED = (*FORMATS, *IPC)
 ENDINGS = (*FORMATS, *CSV, *LINES, *IPC, *WORKBOOKS)
 
 
-OTHER_ENDINGS = dict.fromkeys((".xls", ".xlsb", ".ods"), " Save it as .xlsx or CSV.") | {
-    ".json": " Write one object per line, and call it .jsonl."
-}
+OTHER_ENDINGS = dict.fromkeys((".xls", ".xlsb", ".ods"), " Save it as .xlsx or CSV.")
 """Endings of files that are not read, with remedies."""
 
 
