@@ -118,8 +118,8 @@ TABLES = {
         ["t.csv"],
         "t.csv, row 1: Expected 3 columns, got 1 between ','.",
     ),
-    "a frame's index": (
-        [lambda: write_text("t.csv", ",order,item,returned\n0,1,a,0\n1,2,b,1\n")],
+    "a frame's index out of order": (
+        [lambda: write_text("t.csv", ",order,item,returned\n1,1,a,0\n0,2,b,1\n")],
         ["t.csv"],
         "t.csv: column 1 has no name. Give it one, or, if it is the index of a frame, write the file without it.",
     ),

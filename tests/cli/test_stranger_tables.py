@@ -8,6 +8,8 @@ from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -200,6 +202,29 @@ def test_a_list_of_objects_is_read_as_lines_are(name, indent, janossy):
     assert code == 0 and parquet.read_table("sets.parquet")["x"].to_pylist()[0] == [2**60, 2**60 + 1]
 
 
+@pytest.mark.parametrize("ending", ["csv", "xlsx"])
+def test_the_index_of_a_frame_is_left_out(ending, janossy):
+    """The column has no name, and its whole numbers rise. Options may name it as pandas does."""
+    frame = pd.DataFrame({"id": np.arange(40) // 2, "x": np.arange(40) % 3})
+
+    def written(frame: pd.DataFrame) -> Path:
+        file = Path(f"t.{ending}")
+        frame.to_csv(file) if ending == "csv" else frame.to_excel(file)
+        return file
+
+    for rows in (slice(3, None, 2), slice(None)):
+        read = sets_to_fit([written(frame[rows])], Recipe(("id",)))
+        assert list(read.sets.elements) == ["x"]
+        assert f"t.{ending}: Unnamed: 0 is the index of a pandas frame, and left out." in read.notes
+    found = sets_to_fit([written(frame)], Recipe(("Unnamed: 0",)))
+    assert len(found.sets) == 40 and list(found.sets.elements) == ["id", "x"]
+    code, out, _ = janossy("group", f"t.{ending}", "--set-id", "id", "--out", "sets.parquet")
+    assert code == 0 and "left out" in out and parquet.read_schema("sets.parquet").names == ["id", "x"]
+    for index in (frame.index[::-1], frame.index // 2, frame.index * 0.5, [f"r{i}" for i in frame.index]):
+        with pytest.raises(BadArgument, match="column 1 has no name"):
+            read_tables([written(frame.set_index(pd.Index(index)))])
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     [
@@ -318,7 +343,7 @@ def test_a_title_above_the_header_is_named(header):
         read_tables([Path("t.csv")])
 
 
-@pytest.mark.parametrize("text", ["id,x\n1,2\n1,3,a\n", ",x\n1,2\n"])
+@pytest.mark.parametrize("text", ["id,x\n1,2\n1,3,a\n", ",x\na,2\n"])
 def test_other_headers_are_no_titles(text):
     Path("t.csv").write_text(text, encoding="utf-8")
     with pytest.raises(BadArgument, match=r"^((?!title).)*$"):

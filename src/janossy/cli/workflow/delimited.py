@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.csv_header import no_header, preamble, separator
+from janossy.cli.workflow.frame_index import INDEX, Rising, with_index
 from janossy.cli.workflow.side_by_side import numbered
 from janossy.cli.workflow.text_casts import cast, type_of
 from janossy.cli.workflow.text_types import Facts, Role, Spelling, Taken, taken_as_type
@@ -183,7 +184,7 @@ class CsvFile:
         names = next(cells for cells in standard.reader(lines, delimiter=self.delimiter) if cells)
         if names[0].startswith("#"):
             names[0] = names[0][1:]
-        self.names = [name.strip() for name in names]
+        self.names, self.has_index = [name.strip() for name in names], False
 
     def __enter__(self) -> "CsvFile":
         return self
@@ -308,13 +309,20 @@ class CsvFile:
     def table(self) -> pa.Table:
         """Returns all rows, with the header's column names. A column without a name must be empty, and is left out.
 
-        Raises: BadArgument for a file that cannot be read, or a column with values and no name.
+        The index of a frame is marked.
+        Raises: BadArgument for a file that cannot be read, or another column with values and no name.
         """
         batches = list(self.batches())
         schema = pa.schema([(str(j), pa.large_string()) for j in range(len(self.names))])
         table = pa.Table.from_batches(batches, schema)
-        self.check_names({j for j in range(len(self.names)) if table.column(j).null_count < table.num_rows})
-        return table.rename_columns(self.names).select([j for j, name in enumerate(self.names) if name])
+        names, used = self.names, {j for j in range(len(self.names)) if table.column(j).null_count < table.num_rows}
+        index = Rising(names)
+        index.add(table.column(0))
+        if index.holds:
+            names, used = [INDEX, *names[1:]], used - {0}
+        self.check_names(used)
+        table = table.rename_columns(names).select([j for j, name in enumerate(names) if name])
+        return with_index(table) if index.holds else table
 
     def _title(self) -> str:
         """Returns a remedy for a title in the place of the header."""
@@ -372,11 +380,14 @@ def open_csv(
         if twice := [name for name in csv.names if name and csv.names.count(name) > 1]:
             raise BadArgument(f"{csv.file}: two columns are called {twice[0]!r}. Rename one.{no_header(twice)}")
         used: set[int] = set()
+        index = Rising(csv.names)
         for batch in csv.batches():
+            index.add(batch.column(0))
             for j, (name, column) in enumerate(zip(csv.names, batch.columns, strict=True)):
                 facts.setdefault(together.get(name, name), Facts()).add(column, dialect.spelling)
                 used |= {j} if column.null_count < len(column) else set()
-        csv.check_names(used)
+        csv.has_index = index.holds
+        csv.check_names(used - {0} if index.holds else used)
     names = [name for csv in opened for name in csv.names if name]
     taken = {
         name: taken_as_type(facts.get(together.get(name, name), Facts()), roles.get(name, "target")) for name in names

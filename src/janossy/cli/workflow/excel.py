@@ -10,6 +10,7 @@ from zipfile import BadZipFile, ZipFile
 import pyarrow as pa
 
 from janossy.cli.errors import BadArgument
+from janossy.cli.workflow.frame_index import INDEX, are_rising, with_index
 
 ENDINGS = (".xlsx", ".xlsm")
 
@@ -80,8 +81,9 @@ def read_sheet(file: Path, sheet: str | None, null_values: Collection[str] = ())
         )
     width = max(map(len, rows))
     header, *rest = [[*row, *[None] * (width - len(row))] for row in rows]
-    columns = {}
-    for j, name in enumerate(header):
+    columns: dict[str, pa.Array] = {}
+    has_index = header[0] is None and any(header) and are_rising([row[0] for row in rest])
+    for j, name in enumerate([INDEX, *header[1:]] if has_index else header):
         values = [row[j] for row in rest]
         if name is None and any(value is not None for value in values):
             raise BadArgument(
@@ -93,7 +95,7 @@ def read_sheet(file: Path, sheet: str | None, null_values: Collection[str] = ())
             if (text := spelt(name).strip()) in columns:
                 raise BadArgument(f"{file}: two columns are called {text!r}. Rename one.")
             columns[text] = _column(values)
-    return pa.table(columns)
+    return with_index(pa.table(columns)) if has_index else pa.table(columns)
 
 
 def _check_size(file: Path) -> None:

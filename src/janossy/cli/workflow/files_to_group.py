@@ -83,6 +83,8 @@ def open_any(
     fragments: list[Any] = []
     if of_text:
         fragments, taken = open_csv(of_text, dialect, roles, kept, wide)
+        for csv in (fragment.csv for fragment in fragments if fragment.csv.has_index):
+            tell(f"{csv.file}: column 1 is the index of a frame, and left out.")
         for name, each in taken.items():
             if each.note:
                 tell(f"column {name!r} {each.note}.")
