@@ -137,6 +137,10 @@ BUILT: dict[str, Model] = {
     "k2+features": Model("the same, which also reads differences and equalities", _copied("k2+features")),
     "k3": Model("on each triple", _copied("k3")),
     "sum": Model("on each element, and the sum", _strategy("sum")),
+    "additive": Model(
+        "the same with a linear ρ, so that the prediction is a sum over the elements",
+        _strategy({"strategy": "sum", "readout_depth": 0}),
+    ),
     "max": Model("on each element, and the maximum", _strategy("max")),
     "attention": Model("on each element, and a weighted mean", _strategy("attention")),
     "gru": Model("a recurrence on random permutations (π-SGD)", _strategy("gru")),

@@ -7,7 +7,7 @@ DATA = (
 )
 
 SINGLE = (
-    *("k1", "mean+std", "k2", "k2+features", "k3", "sum", "max", "attention", "gru"),
+    *("k1", "mean+std", "k2", "k2+features", "k3", "sum", "additive", "max", "attention", "gru"),
     *("self-attention", "self-attention+features", "induced", "relations", "slots", "slots+moments"),
 )
 AUTO = "auto"

@@ -99,7 +99,11 @@ ERRORS = {
         "column 'b'.*lists within",
     ),
     "nested awkward": (lambda: as_sets(ak.Array([[[[1]]]])), TypeError, "column 'x'.*lists within"),
-    "struct of a set": (lambda: as_sets(pa.table({"a": [{"b": 1}]})), TypeError, "column 'a' expects.*struct of b"),
+    "map of a set": (
+        lambda: as_sets(pa.table({"a": pa.array([[("b", 1)]], pa.map_(pa.string(), pa.int64()))})),
+        TypeError,
+        "column 'a' expects.*got a map",
+    ),
     "one name, pandas": (lambda: as_sets(pd.DataFrame(X, columns=["a", "a"])), ValueError, "two called 'a'. Rename"),
     "one name, Arrow": (lambda: as_sets(pa.table([[1], [2]], names=["a", "a"])), ValueError, "two called 'a'"),
     "one name, lists": (

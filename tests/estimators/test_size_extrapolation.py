@@ -112,3 +112,13 @@ def test_three_sets_on_a_line_are_a_trend_and_two_are_none():
     for num, expected in ((5, None), (3, 3)):
         sizes = torch.arange(1, num + 1)
         assert largest_size(sizes[:, None].double(), sizes, num) == expected
+
+
+def test_a_sum_over_the_elements_holds_for_larger_sets():
+    """The sum of |x|, learnt from up to 8 elements. With a perceptron as ρ, the error is 6 to 8, and here 0.2."""
+    source = np.random.default_rng(0)
+    sets, large = ([source.normal(size=(n, 1)) for n in sizes] for sizes in (source.integers(1, 9, 600), [80] * 100))
+    y, expected = (np.array([np.abs(x).sum() for x in each]) for each in (sets, large))
+    additive = {"strategy": "sum", "readout_depth": 0}
+    model = SetRegressor(additive, validation=0.2, time_budget=None, random_state=0).fit(sets, y)
+    assert np.abs(model.predict(large) - expected).mean() < 1

@@ -100,7 +100,8 @@ def build_network(
     - "k2+features", "k3+features": the same, with differences and equalities of pairs as further input
       (``FeaturedMLP``);
     - "sum": "k1" with the sum in place of the mean. Nothing in it depends on the sizes of training sets, so that it can
-      extrapolate to larger sets;
+      extrapolate to larger sets. With ``readout_depth=0``, ρ is linear: the prediction is a sum over the elements, and
+      holds for totals of sets of any size;
     - "max": "k1" with the maximum in place of the mean;
     - "attention": "k1" with attention in place of the mean (``GatedAttention``);
     - "gru", "lstm": a recurrence on random permutations, trained by π-SGD;
