@@ -315,24 +315,23 @@ class CsvFile:
         batches = list(self.batches())
         schema = pa.schema([(str(j), pa.large_string()) for j in range(len(self.names))])
         table = pa.Table.from_batches(batches, schema)
-        names, used = self.names, {j for j in range(len(self.names)) if table.column(j).null_count < table.num_rows}
-        index = Rising(names)
+        index = Rising(self.names)
         index.add(table.column(0))
-        if index.holds:
-            names, used = [INDEX, *names[1:]], used - {0}
-        self.check_names(used)
+        self.check_names({j for j in range(len(self.names)) if table.column(j).null_count < table.num_rows}, index)
+        names = [INDEX, *self.names[1:]] if self.has_index else self.names
         table = table.rename_columns(names).select([j for j, name in enumerate(names) if name])
-        return with_index(table) if index.holds else table
+        return with_index(table) if self.has_index else table
 
     def _title(self) -> str:
         """Returns a remedy for a title in the place of the header."""
         text = self.delimiter.join(filter(None, self.names))
         return f"If line {self.skip + 1}, {text!r:.80}, is a title, delete it, or begin it with #."
 
-    def check_names(self, used: set[int]) -> None:
-        """Raises a BadArgument for a column with values but no name. ``used``: the numbers of columns with values."""
+    def check_names(self, used: set[int], index: Rising) -> None:
+        """Raises a BadArgument for a column in ``used``, by number, without a name. The first may be an ``index``."""
+        self.has_index = index.holds
         for j, name in enumerate(self.names):
-            if not name and j in used:
+            if not name and j in used and not (j == 0 and self.has_index):
                 title = "" if any(self.names[1:]) else f" {self._title()}"
                 raise BadArgument(
                     f"{self.file}: column {j + 1} has no name. Give it one, or, if it is the index of a frame, write "
@@ -386,8 +385,7 @@ def open_csv(
             for j, (name, column) in enumerate(zip(csv.names, batch.columns, strict=True)):
                 facts.setdefault(together.get(name, name), Facts()).add(column, dialect.spelling)
                 used |= {j} if column.null_count < len(column) else set()
-        csv.has_index = index.holds
-        csv.check_names(used - {0} if index.holds else used)
+        csv.check_names(used, index)
     names = [name for csv in opened for name in csv.names if name]
     taken = {
         name: taken_as_type(facts.get(together.get(name, name), Facts()), roles.get(name, "target")) for name in names

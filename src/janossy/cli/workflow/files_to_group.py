@@ -23,8 +23,8 @@ CSV = {inner + ending: "csv" for inner in (".csv", ".tsv") for ending in ("", *C
 NAMED = {inner + ending: "csv" for inner in (".tab", ".txt") for ending in ("", *COMPRESSED)}
 NAMED |= dict.fromkeys(COMPRESSED, "csv") | {JSON + ending: "whole" for ending in ("", *COMPRESSED)}
 """Endings of files that are read if they are named. A folder may hold other files of such endings."""
-WHOLE = dict.fromkeys((*WORKBOOKS, *(inner + ending for inner in LINES for ending in ("", *COMPRESSED))), "whole")
-WHOLE = {ending: kind for ending, kind in WHOLE.items() if ending not in NAMED}
+WHOLE = dict.fromkeys(WORKBOOKS, "whole")
+WHOLE |= {inner + ending: "whole" for inner in LINES if inner != JSON for ending in ("", *COMPRESSED)}
 """The formats by the endings of names: of files that are read piece by piece, and of files that are read whole."""
 
 
