@@ -37,12 +37,17 @@ class Searches:
             if isinstance(end, type) and issubclass(end, (NothingTrained, FloatingPointError)):
                 raise end("nothing")
             weight = float(repetition == 1)
+            of_linear = (1, 3.0, 0.4, 0.8, weight) if weight else (0, 0.0, inf, -inf)
             trials = [
-                Trial("k1", {}, 0, 1, 2.0, 0.5, 0.9, 1 - weight),
-                Trial("linear", {}, 0, 1, 3.0, 0.4, 0.8, weight) if weight else Trial("linear", {}, 0, 0, 0, inf, -inf),
+                Trial("k1", {}, 0, 1, 2.0, 0.5, 0.9, 1 - weight, candidate=0),
+                Trial("linear", {}, 0, *of_linear, candidate=1),
             ]
             fold = Fold([], [], torch.tensor([repetition]), [])
-            return SearchResult([nn.Linear(1, repetition + 1)] * 2, [0.25, 0.75], trials, [fold])
+            networks = [nn.Linear(1, repetition + 1)] * 2
+            if end != "larger":
+                return SearchResult(networks, [0.25, 0.75], trials, [fold])
+            trials.append(Trial("sum", {}, 0, 1, 1.0, 0.6, 0.7, note="for larger sets", candidate=2))
+            return SearchResult(networks, [1.0, 0.0], trials, [fold], for_larger=[0.0, 1.0])
 
         has_ended = self.interrupts.came or self.time > self.deadline
         return SimpleNamespace(search=search, deadline=self.deadline, has_ended=has_ended, interrupts=self.interrupts)
@@ -64,6 +69,14 @@ def test_the_average_is_that_of_all_searches(monkeypatch):
     assert [fold.sets.item() for fold in found.folds] == [0]
     assert [trial.weight for trial in found.trials] == pytest.approx([2 / 3, 1 / 3])
     assert [(trial.seconds, trial.loss) for trial in found.trials] == [(6.0, 0.5), (3.0, 0.4)]
+
+
+def test_one_of_the_searches_has_other_networks_for_larger_sets(monkeypatch):
+    found = Searches(monkeypatch, [(1, None), (1, "larger"), (1, None)]).run()
+    assert found.weights == pytest.approx([1 / 12, 1 / 4, 1 / 3, 0, 1 / 12, 1 / 4])
+    assert found.for_larger == pytest.approx([1 / 12, 1 / 4, 0, 1 / 3, 1 / 12, 1 / 4])
+    assert [(trial.candidate, trial.note) for trial in found.trials] == [(0, ""), (1, ""), (2, "for larger sets")]
+    assert Searches(monkeypatch, [(1, None)] * 2).run().for_larger is None
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,8 @@ AUTO = (
 )
 """The candidates of ``strategy="auto"``: first those that take a second or two, then those that are best most often."""
 
+FOR_LARGER = Candidate("sum", {"readout_depth": 0})
+"""The candidate of ``strategy="auto"`` for sets larger than in training: a sum over elements goes on with the size."""
 
 AUTO_NESTED = (
     Candidate("linear"),

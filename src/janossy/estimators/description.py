@@ -27,6 +27,7 @@ ClassKind = Literal["one", "columns", "labels"]
 """The kinds of a classifier's targets, as in ``class_targets``, which needs torch."""
 
 Positive = Annotated[float, Meta(gt=0)]
+Weight = Annotated[float, Meta(ge=0)]
 Level = Annotated[float, Meta(gt=0, lt=1)]
 Label = Annotated[str, Meta(max_length=MAX_LABEL)] | bool | int | float
 
@@ -96,12 +97,20 @@ class SavedTrial(Struct):
     candidate: int = 0
 
 
-class _Saved(Struct):
+class SavedLarger(Struct):
+    """The weights of the networks for sets of more than ``size`` elements."""
+
+    size: Annotated[int, Meta(ge=0)]
+    weights: list[Weight]
+
+
+class _Saved(Struct, kw_only=True):
     settings: dict[str, Any]
     encoder: dict[str, Any]
     networks: Annotated[list[dict[str, Any]], Meta(min_length=1)]
-    weights: list[Positive]
+    weights: list[Weight]
     trials: list[SavedTrial]
+    larger: SavedLarger | None = None
 
 
 class SavedClassifier(_Saved, tag_field="estimator", tag="SetClassifier"):
@@ -148,7 +157,8 @@ def checked(description: Mapping[str, Any], path: str | PathLike[str]) -> Saved:
         )
     try:
         saved: Saved = typed(dict(description), Saved)  # type: ignore[arg-type]
-        _check_weights(saved.weights, len(saved.networks))
+        for weights in (saved.weights, *([saved.larger.weights] if saved.larger else [])):
+            _check_weights(weights, len(saved.networks))
         if isinstance(saved, SavedRegressor):
             _check_targets(saved.fitted)
         else:

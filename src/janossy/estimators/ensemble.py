@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +14,7 @@ from janossy.inference import Prediction
 from janossy.inference.error_bars import Sample
 from janossy.kernels.compilation import waiting
 from janossy.sets import Ragged
-from janossy.sets.transfer import widest
+from janossy.sets.transfer import upload, widest
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +41,21 @@ class Outcome:
         )
         return Outcome(means, errors, changes)
 
+    def __getitem__(self, key: Tensor) -> "Outcome":
+        """Returns the predictions of the sets with these numbers."""
+        key = upload(key, self.mean.device)
+        return Outcome(self.mean[key], self.standard_error[key], self.change_probability[key])
+
     def cpu(self) -> "Outcome":
         return Outcome(self.mean.cpu(), self.standard_error.cpu(), self.change_probability.cpu())
+
+
+@dataclass(frozen=True)
+class LargerSets:
+    """The weights of networks for sets of more than ``size`` elements, the largest size of training."""
+
+    size: int
+    weights: list[float]
 
 
 @dataclass(eq=False)
@@ -49,12 +63,14 @@ class Ensemble:
     """Networks in evaluation mode, with the weight of each.
 
     Predictions are averaged over permutations and networks after the task's link. ``temperature`` divides logits.
+    ``larger`` has other weights for sets larger than in training, or is None. Networks of weight 0 are not called.
     """
 
     networks: Sequence[nn.Module]
     weights: list[float]
     task: Task
     temperature: float = 1.0
+    larger: LargerSets | None = None
 
     def to(self, device: str | torch.device) -> "Ensemble":
         """Moves the networks to a device, and returns the ensemble itself."""
@@ -63,21 +79,52 @@ class Ensemble:
         return self
 
     @waiting()
-    def predict(self, sets: Ragged, context: Tensor | None, num_permutations: int, seed: int = SEED) -> Outcome:
+    def predict(
+        self,
+        sets: Ragged,
+        context: Tensor | None,
+        num_permutations: int,
+        seed: int = SEED,
+        *,
+        sizes: Sequence[int] | None = None,
+    ) -> Outcome:
         """Returns the mean over ``num_permutations`` orders of each set.
 
-        A set's prediction depends only on that set and on the seed.
+        A set's prediction depends only on that set and on the seed. ``sizes`` (B,) are those by which the weights are
+        chosen; None for the sets' own.
         """
+        sizes = sets.sizes if sizes is None else sizes
         parts = [
-            self._predict(sets[some], None if context is None else context[some], num_permutations, seed)
+            self._predict(sets[some], None if context is None else context[some], num_permutations, seed, sizes[some])
             for some in steps(sets)
         ]
         return Outcome.cat(parts)
 
-    def _predict(self, sets: Ragged, context: Tensor | None, num_permutations: int, seed: int) -> Outcome:
+    def _predict(
+        self, sets: Ragged, context: Tensor | None, num_permutations: int, seed: int, sizes: Sequence[int]
+    ) -> Outcome:
+        largest = inf if self.larger is None else self.larger.size
+        is_larger = torch.tensor([n > largest for n in sizes], dtype=torch.bool)
+        if self.larger is None or not is_larger.any():
+            return self._average(self.weights, sets, context, num_permutations, seed)
+        parts, places = [], []
+        for chosen, weights in ((~is_larger, self.weights), (is_larger, self.larger.weights)):
+            if len(numbers := chosen.nonzero()[:, 0]):
+                of_some = None if context is None else context[upload(numbers, context.device)]
+                parts.append(self._average(weights, sets[numbers], of_some, num_permutations, seed))
+                places.append(numbers)
+        return Outcome.cat(parts)[torch.cat(places).argsort()]
+
+    def _average(
+        self, weights: Sequence[float], sets: Ragged, context: Tensor | None, num_permutations: int, seed: int
+    ) -> Outcome:
         link = self.task.link(self.temperature)
-        each = [predict_by(network, sets, context, link, num_permutations, seed=seed) for network in self.networks]
-        weighted = list(zip(self.weights, each, strict=True))
+        weighted = [
+            (weight, predict_by(network, sets, context, link, num_permutations, seed=seed))
+            for weight, network in zip(weights, self.networks, strict=True)
+            if weight
+        ]
+        each = [prediction for _, prediction in weighted]
         mean = torch.stack([weight * prediction.mean for weight, prediction in weighted]).sum(0)
         if not any((prediction.standard_error != 0).any() for prediction in each):
             return Outcome(mean, torch.zeros_like(mean), mean.new_zeros(len(mean)))

@@ -106,6 +106,7 @@ def leave_one_out(
             )
             if len(shorter):
                 of_sets = None if context is None else context[owners]
-                without.append(ensemble.predict(shorter, of_sets, num_permutations).mean)
+                sizes = [n + 1 for n in shorter.sizes]  # the networks that predict the whole set
+                without.append(ensemble.predict(shorter, of_sets, num_permutations, sizes=sizes).mean)
             gathered, num_elements = [], 0
     return whole, torch.cat(without)

@@ -49,17 +49,25 @@ def repeated(trainer_of: Callable[[int], Trainer], candidates: Sequence[Candidat
 
 def _together(results: Sequence[SearchResult]) -> SearchResult:
     """Returns the average of several results. Its folds are those of the first."""
+    trials: dict[int, list[Trial]] = {}
+    for result in results:
+        for trial in result.trials:
+            trials.setdefault(trial.candidate, []).append(trial)
+    for_larger = None
+    if any(result.for_larger for result in results):
+        for_larger = [weight / len(results) for result in results for weight in result.for_larger or result.weights]
     return SearchResult(
         [network for result in results for network in result.networks],
         [weight / len(results) for result in results for weight in result.weights],
-        [_of_candidate(trials) for trials in zip(*(result.trials for result in results), strict=True)],
+        [_of_candidate(of_one, len(results)) for _, of_one in sorted(trials.items())],
         results[0].folds,
         [fold for result in results[1:] for fold in result.folds],
+        for_larger=for_larger,
     )
 
 
-def _of_candidate(trials: Sequence[Trial]) -> Trial:
+def _of_candidate(trials: Sequence[Trial], num_searches: int) -> Trial:
     """Returns a candidate's first trial in which it was trained, with the weight and the seconds of all trials."""
     first = next((trial for trial in trials if isfinite(trial.loss)), trials[0])
-    weight = sum(trial.weight for trial in trials) / len(trials)
+    weight = sum(trial.weight for trial in trials) / num_searches
     return replace(first, weight=weight, seconds=sum(trial.seconds for trial in trials))

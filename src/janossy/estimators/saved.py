@@ -78,6 +78,8 @@ def save(estimator: SetClassifier | SetRegressor, path: str | PathLike[str], *, 
         "fitted": fitted,
         "trials": [_plain(asdict(trial)) for trial in estimator.trials_],
     }
+    if ensemble.larger is not None:
+        description["larger"] = asdict(ensemble.larger)
     tensors = {
         f"{i}/{name}": tensor
         for i, network in enumerate(ensemble.networks)

@@ -1,7 +1,7 @@
 """The search: candidates in turn, promising ones for longer, and at any moment the best average so far."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf, isinf
 
 from torch import nn
@@ -12,11 +12,12 @@ from janossy.estimators.classical.cached import MAX_SETS
 from janossy.estimators.comparisons import is_hopeless, promising
 from janossy.estimators.contenders import Contender
 from janossy.estimators.interrupts import now
+from janossy.estimators.larger_sets import is_better_for_larger
 from janossy.estimators.limits import FEW
 from janossy.estimators.out_of_fold import Fold
 from janossy.estimators.threads import using_threads
 from janossy.estimators.trainer import Trainer
-from janossy.estimators.trials import NothingTrained, Trial
+from janossy.estimators.trials import OF_LARGER, NothingTrained, Trial
 
 GOING_ON = (5, 3, 2, 2)
 """The most candidates that go on to the second round, the third, and so on."""
@@ -43,6 +44,9 @@ LONG_STEP = 1 / 3
 FOR_ALL = 0.1
 """The largest part of the time that is kept for the fit of a classical learner to all sets."""
 
+FOR_LARGER = 0.15
+"""The part of the time that is kept for the choice of what predicts sets larger than in training."""
+
 SURE_FIT = 1.2
 """The number of times the seconds of a fit that a fit to as many sets surely ends in."""
 
@@ -58,7 +62,7 @@ class SearchResult:
     """The result of a search: networks, their weights, and per split those of them that left out its sets.
 
     ``others``: the same as ``folds`` for the other searches, if several are averaged. ``num_searches`` counts also
-    those that failed.
+    those that failed. ``for_larger``: the weights for sets larger than in training, if they are others.
     """
 
     networks: list[nn.Module]
@@ -67,6 +71,7 @@ class SearchResult:
     folds: list[Fold]
     others: list[Fold] = field(default_factory=list)
     num_searches: int = 1
+    for_larger: list[float] | None = None
 
 
 class Search:
@@ -86,6 +91,11 @@ class Search:
         self.splits = trainer.splits[: len(trainer.splits) - trainer.num_spare]
         self.contenders: list[Contender] = []
         self.turn_began, self.was_short = trainer.began, False
+        self.for_larger: Contender | None = None
+        self.kept_for_larger = 0.0
+        if trainer.for_larger is not None and not isinf(trainer.end):
+            self.kept_for_larger = FOR_LARGER * (trainer.end - now())
+        self._keep_time()
 
     @property
     def deadline(self) -> float:
@@ -118,6 +128,7 @@ class Search:
                     break
             if self.trainer.trained and len(candidates) > 1:
                 self._next_best()
+                self._for_larger_sets()
                 if self.trainer.num_spare:
                     self._spare_splits()
             for contender, _ in waiting:
@@ -283,13 +294,32 @@ class Search:
             if num > 1:
                 self.trainer.judge_anew(contender)
 
+    def _for_larger_sets(self) -> None:
+        """Trains the candidate for sets larger than in training, if it is better than the average for them."""
+        self.kept_for_larger = 0.0
+        self._keep_time()
+        if self.trainer.for_larger is None or self.trainer.interrupts.came:
+            return
+        counts = counts_in_average(self.trainer.trained, 1, self.trainer.losses)
+        average = {contender: count / sum(counts.values()) for contender, count in counts.items() if count}
+        other = Contender(len(self.contenders), self.trainer.for_larger)
+        if is_better_for_larger(self.trainer, average, other):
+            self.trainer.train_further(other, 1.0, self.deadline)
+            self._train_networks([other], len(self.splits))
+            if other.runs and not other.runs[0].trained.ending:
+                self.for_larger = other
+
     def _keep_time(self) -> None:
-        """Keeps the time for a fit to all sets, if the best contender so far is a learner that left out a split."""
+        """Keeps the time for the steps after the rounds.
+
+        These are a fit to all sets, if the best contender so far is a learner that left out a split, and the choice of
+        a contender for sets larger than in training.
+        """
         best = min(self.trainer.trained, key=lambda each: each.losses[-1], default=None)
-        seconds = 0.0
+        seconds, most = 0.0, FOR_ALL * self.trainer.limits.seconds
         if best is not None and best.candidate.classical and len(best.runs) == 1:
             seconds = self._seconds_for_all(best)
-        self.trainer.keep(seconds if seconds <= FOR_ALL * self.trainer.limits.seconds else 0.0)
+        self.trainer.keep(self.kept_for_larger + (seconds if seconds <= most else 0.0))
 
     def _fit_to_all(self, weight_of: dict[Contender, float]) -> None:
         """Fits classical learners of the average to all sets in time that is left, those of large weight first.
@@ -365,10 +395,15 @@ class Search:
             networks, outputs = [run.network for run in runs], [run.outputs for run in runs]
             folds.append(Fold(networks, list(weight_of.values()), self.trainer.splits[split][1], outputs))
         self._fit_to_all(weight_of)
-        networks, weights = [], []
+        networks, weights, for_larger = [], [], None
         for contender, weight in weight_of.items():
             for network, part in contender.weighted:
                 networks.append(network)
                 weights.append(weight * part)
         trials = [self.trainer.trial_of(contender, weight_of.get(contender, 0.0)) for contender in self.contenders]
-        return SearchResult(networks, weights, trials, folds)
+        if self.for_larger is not None:
+            more, parts = zip(*self.for_larger.weighted, strict=True)
+            for_larger = [0.0] * len(networks) + list(parts)
+            networks, weights = networks + list(more), weights + [0.0] * len(more)
+            trials.append(replace(self.trainer.trial_of(self.for_larger), note=OF_LARGER))
+        return SearchResult(networks, weights, trials, folds, for_larger=for_larger)

@@ -19,14 +19,15 @@ from torch import Tensor
 
 from janossy.checks import check_integer
 from janossy.estimators.batches import Examples, short_seed_of
-from janossy.estimators.candidates import Candidate
+from janossy.estimators.candidates import FOR_LARGER, Candidate
 from janossy.estimators.checkpoint import Checkpoint
 from janossy.estimators.classical.cached import CachedStatistics
-from janossy.estimators.ensemble import Ensemble, Outcome, check_outputs_finite
+from janossy.estimators.ensemble import Ensemble, LargerSets, Outcome, check_outputs_finite
 from janossy.estimators.fit_settings import FitSettings
 from janossy.estimators.importance import ElementImportance, leave_one_out
 from janossy.estimators.inputs import stream_of
 from janossy.estimators.interrupts import Interrupts, now
+from janossy.estimators.larger_sets import can_extrapolate
 from janossy.estimators.networks import explained, pooled_by
 from janossy.estimators.out_of_fold import Fold, order_sensitivity
 from janossy.estimators.predictor import Predictor
@@ -135,7 +136,7 @@ class SetEstimator(TransformerMixin, FitSettings):
         check_is_fitted(self, "folds_")
         for fold in self.folds_:
             model = copy(self)
-            model.ensemble_ = replace(self.ensemble_, networks=fold.networks, weights=fold.weights)
+            model.ensemble_ = replace(self.ensemble_, networks=fold.networks, weights=fold.weights, larger=None)
             yield model, fold.sets.numpy()
 
     def _validation_means(self, num_permutations: int | None) -> tuple[np.ndarray, Tensor]:
@@ -190,6 +191,8 @@ class SetEstimator(TransformerMixin, FitSettings):
         has_finished = searched is not None and limits.seconds <= searched["seconds"]
         most = searched["num"] if searched is not None and has_finished else MOST if is_repeated else 1
         with _seeded(seed, self.device), Interrupts() as interrupts:
+            has_trend = largest is None and sets.inner is None
+            extrapolates = self.strategy == "auto" and has_trend and can_extrapolate(task, sizes)
 
             def trainer_of(repetition: int) -> Trainer:
                 own = short_seed_of(seed, repetition) if repetition else seed
@@ -209,6 +212,7 @@ class SetEstimator(TransformerMixin, FitSettings):
                     checkpoint=checkpoint and checkpoint.of_repetition(repetition),
                     threads=Threads(self.num_threads, prepared["threads"]),
                     began=began,
+                    for_larger=FOR_LARGER if extrapolates else None,
                 )
                 self.num_threads_ = trainer.num_threads
                 return trainer
@@ -217,7 +221,8 @@ class SetEstimator(TransformerMixin, FitSettings):
             if checkpoint is not None and not interrupts.came and not has_finished:
                 checkpoint.write("searched", {"num": found.num_searches, "seconds": limits.seconds})
             self.trials_ = found.trials
-            self.ensemble_ = Ensemble(found.networks, found.weights, task)
+            larger = None if found.for_larger is None else LargerSets(int(sizes.max()), found.for_larger)
+            self.ensemble_ = Ensemble(found.networks, found.weights, task, larger=larger)
             self._calibrate([*found.folds, *found.others], examples)
             self.sensitivity_ = order_sensitivity([*found.folds, *found.others], examples, task, seed)
             self.folds_ = [fold.on_host(torch.from_numpy(used)) for fold in found.folds]

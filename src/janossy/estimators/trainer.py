@@ -1,6 +1,7 @@
 """Trainer: what trains the contenders of a search, on one split or several, and judges them by validation sets."""
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from math import inf
 
@@ -8,7 +9,7 @@ import torch
 from torch import Tensor
 
 from janossy.estimators.batches import Examples, RandomBatches, short_seed_of
-from janossy.estimators.candidates import seconds_an_epoch, seconds_to_predict
+from janossy.estimators.candidates import Candidate, seconds_an_epoch, seconds_to_predict
 from janossy.estimators.checkpoint import Checkpoint
 from janossy.estimators.classical.cached import CachedStatistics
 from janossy.estimators.classical.learners import ClassicalLearner
@@ -17,7 +18,7 @@ from janossy.estimators.interrupts import Interrupts, now
 from janossy.estimators.limits import Limits
 from janossy.estimators.networks import is_compiling
 from janossy.estimators.out_of_fold import outputs_by_draw
-from janossy.estimators.splits import Splits
+from janossy.estimators.splits import Split, Splits
 from janossy.estimators.tasks import Task
 from janossy.estimators.threads import Threads
 from janossy.estimators.training import Ending, Plan, Trained, Training
@@ -39,6 +40,7 @@ class Trainer:
         tell: called after every epoch and trial.
         statistics: those of the sets, which several trainers may share; None for new ones.
         began: the time at which the limits' seconds began; None for now.
+        for_larger: the candidate that may predict sets larger than in training; None to leave these to the average.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Trainer:
         checkpoint: Checkpoint | None = None,
         threads: Threads | None = None,
         began: float | None = None,
+        for_larger: Candidate | None = None,
     ) -> None:
         self.examples, self.task, self.layouts, self.limits = examples, task, layouts, limits
         self.splits, self.num_spare = splits
@@ -64,13 +67,30 @@ class Trainer:
         self.began = now() if began is None else began
         self.end = self.began + limits.seconds
         self.deadline = self.end
-        validation = torch.cat([validation for _, validation in self.splits])
-        self.targets, self.weights = examples.targets[validation], examples.weights[validation]
+        self.for_larger = for_larger
+        self._find_targets()
         self.interrupts = interrupts or Interrupts()
         self.threads = threads or Threads()
         self.num_threads = self.threads.of(examples.sets, self.plan(0, 1.0).batch_size)
         self.contenders: list[Contender] = []
         self.statistics = statistics or CachedStatistics(examples, layouts)
+
+    def _find_targets(self) -> None:
+        validation = torch.cat([validation for _, validation in self.splits])
+        self.targets, self.weights = self.examples.targets[validation], self.examples.weights[validation]
+
+    def on_split(self, split: Split, contenders: list[Contender], what: str) -> "Trainer":
+        """Returns a trainer of other contenders on another split, with the same clock and without a checkpoint.
+
+        Its progress names ``what`` the split's sets are. Its trials are not told.
+        """
+        other = copy(self)
+        other.splits, other.num_spare, other.checkpoint, other.contenders = [split], 0, None, contenders
+        other.tell = lambda progress: self.tell(
+            replace(progress, candidate=f"{progress.candidate}, on {what}", trial=None)
+        )
+        other._find_targets()
+        return other
 
     @property
     def has_ended(self) -> bool:

@@ -3,6 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+OF_LARGER = "predicts the sets that are larger than in training"
+"""The note of the candidate that was chosen for these (``larger_sets``)."""
+
 
 class NothingTrained(ValueError):
     """An error: the time was over, or an interrupt came, before the first training step of any network."""

@@ -37,6 +37,7 @@ from janossy.estimators import NothingTrained, SetClassifier, SetRegressor, save
 from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.processes import Processes
 from janossy.estimators.threads import usable_threads
+from janossy.estimators.trials import OF_LARGER
 from janossy.files.atomic import ClaimedByAnother, beside, claimed, write_whole
 from janossy.saving.reading import digest, version_of
 from janossy.tables.encoder import far_columns
@@ -317,10 +318,20 @@ def _trained(
     model.set_params(progress=None)
     used = [str(trial) for trial in model.trials_ if trial.weight]
     say(console, f"{' and '.join(used)}, after {duration(monotonic() - began)}")
-    outlook = "" if model.interrupted_ else display.outlook(model.trials_)
+    sentences = [_of_larger_sets(model), "" if model.interrupted_ else display.outlook(model.trials_)]
+    outlook = " ".join(filter(None, sentences))
     if outlook:
         say(console, outlook)
     return model, monotonic() - began, outlook
+
+
+def _of_larger_sets(model: Estimator) -> str:
+    """Returns a sentence on what predicts sets larger than in training, if that is something else; else ""."""
+    if model.ensemble_.larger is None:
+        return ""
+    names = [str(trial) for trial in model.trials_ if trial.note == OF_LARGER]
+    size = model.ensemble_.larger.size
+    return f"Sets of more than {size} elements, which training has none of, are predicted by {' and '.join(names)}."
 
 
 def _score_name(request: Request, task: TaskName) -> str:

@@ -12,6 +12,7 @@ from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.record import Record, in_words
 from janossy.cli.workflow.side_by_side import hint
 from janossy.estimators.description import Saved, SavedClassifier, SavedTrial, columns, read_estimator
+from janossy.estimators.trials import OF_LARGER
 from janossy.saving.reading import Contents, SavedModelError, shapes
 from janossy.tables.codes import CategoryCodes, Code
 
@@ -85,8 +86,11 @@ def _is(saved: Saved, contents: Contents) -> list[tuple[str, str]]:
     used = [f"{_trial(trial)}, weight {trial.weight:.2f}" for trial in saved.trials if trial.weight]
     draws = saved.settings.get("num_permutations", 0)
     versions = ", ".join(f"{name} {version}" for name, version in contents.written_by.items())
+    of_larger = [_trial(trial) for trial in saved.trials if trial.note == OF_LARGER]
+    larger = f"of more than {saved.larger.size} elements: {'; '.join(of_larger)}" if saved.larger else ""
     return [
         ("strategies", "; ".join(used) or "–"),
+        *([("larger sets", larger)] if larger else []),
         ("networks", f"{len(saved.networks)}, {num:,} weights in all"),
         ("orders", f"{draws} random orders per prediction, if a network reads random orders"),
         ("written by", versions),

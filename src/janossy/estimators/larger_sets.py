@@ -1,0 +1,117 @@
+"""Sets larger than in training: what predicts them is chosen by training on the smaller sets alone."""
+
+from collections.abc import Mapping
+from math import ceil
+
+import torch
+from torch import Tensor
+
+from janossy.estimators.contenders import Contender, Run, linked
+from janossy.estimators.interrupts import now
+from janossy.estimators.out_of_fold import outputs_by_draw
+from janossy.estimators.splits import Split
+from janossy.estimators.tasks import Regression, Task
+from janossy.estimators.trainer import Trainer
+
+FEWEST_SETS = 50
+"""The fewest sets to learn from, and the fewest larger ones to judge by."""
+
+MOST_SETS = 1_000
+"""The most larger sets that judge."""
+
+REACH = 1.5
+"""The factor by which the largest set must at least exceed the median size: else larger sets tell nothing."""
+
+SURE_TRAINING = 1.2
+"""The number of times the estimated seconds of a training that it surely ends in."""
+
+BEYOND_CHANCE = 2.0
+"""The number of standard errors by which a candidate must be better than the average on larger sets."""
+
+
+def can_extrapolate(task: Task, sizes: Tensor) -> bool:
+    """Returns True for numbers to predict of sets whose sizes (B,) differ enough.
+
+    The losses of "cox" are no losses of single sets.
+    """
+    is_of_numbers = isinstance(task, Regression) and task.loss != "cox"
+    return is_of_numbers and len(sizes) >= 2 * FEWEST_SETS and bool(sizes.max() >= REACH * sizes.median())
+
+
+def split_by_size(split: Split, sizes: Tensor) -> tuple[Split, Tensor] | None:
+    """Returns the sets of a split that are at most of median size, and the numbers of larger sets that judge.
+
+    None if there are too few of either. Shapes: sizes (B,), of all sets.
+    """
+    middle = sizes.median()
+    training, validation = (numbers[sizes[numbers] <= middle] for numbers in split)
+    larger = (sizes > middle).nonzero()[:, 0]
+    if len(training) < FEWEST_SETS or not len(validation) or len(larger) < FEWEST_SETS:
+        return None
+    return (training, validation), larger[:: ceil(len(larger) / MOST_SETS)]
+
+
+def is_better_for_larger(trainer: Trainer, average: Mapping[Contender, float], other: Contender) -> bool:
+    """Returns True if another contender than the average should predict sets larger than in training.
+
+    Copies of all train on the sets of at most median size. On larger sets, the other one must be better than each of
+    the average, and than their mean, by more than two standard errors of the difference. If the time does not suffice
+    for all of the average, those of the largest weights stand for it. It must suffice for the training of the other
+    contender on all sizes too.
+
+    Args:
+        trainer: that of the search, after the training of ``average``.
+        average: contenders with their weights.
+        other: a candidate that is not trained yet.
+    """
+    sizes = trainer.examples.sets.offsets.diff().cpu()
+    found = split_by_size(trainer.splits[0], sizes)
+    if found is None:
+        return False
+    split, larger = found
+    examples = trainer.examples[larger]
+    part = len(split[0]) / len(trainer.splits[0][0])
+
+    def trained(contender: Contender, latest: float) -> Run | None:
+        """Returns a copy that was trained on the smaller sets; None if the time does not suffice."""
+        copied = Contender(contender.index, contender.candidate)
+        on_smaller = trainer.on_split(split, [copied, contender], "smaller sets")
+        if _seconds(on_smaller, contender, part) > latest - now():
+            return None
+        if copied.candidate.classical:
+            on_smaller.fit(copied, latest, 1)
+        else:
+            on_smaller.train_further(copied, 1.0, latest)
+        is_whole = copied.runs and not copied.note and not copied.runs[0].trained.ending
+        return copied.runs[0] if is_whole else None
+
+    def predicted(run: Run) -> Tensor:
+        return linked(outputs_by_draw(run.network.eval(), examples, trainer.num_permutations), trainer.task)
+
+    def losses(mean: Tensor) -> Tensor:
+        return trainer.task.losses(mean, examples.targets) * examples.weights
+
+    run = trained(other, trainer.deadline)
+    if run is None:
+        return False
+    epochs = trainer.plan(0, 1.0).epochs / len(run.trained.history)
+    latest = trainer.deadline - SURE_TRAINING * run.trained.seconds * epochs / part
+    of_other = losses(predicted(run))
+    of_average: list[tuple[float, Tensor]] = []
+    for contender in sorted(average, key=lambda each: -average[each]):
+        if (run := trained(contender, latest)) is not None:
+            of_average.append((average[contender], predicted(run)))
+    if not of_average:
+        return False
+    total = sum(weight for weight, _ in of_average)
+    mean = torch.stack([weight / total * each for weight, each in of_average]).sum(0)
+    gains = [losses(each) - of_other for each in (mean, *(each for _, each in of_average))]
+    return all(gain.mean() > BEYOND_CHANCE * gain.std(correction=0) / len(gain) ** 0.5 for gain in gains)
+
+
+def _seconds(on_smaller: Trainer, contender: Contender, part: float) -> float:
+    """Estimates the seconds of a training on the smaller sets, which are this part of all."""
+    if not contender.runs:
+        return on_smaller.estimate(contender, 1.0)
+    epochs = on_smaller.plan(0, 1.0).epochs / contender.planned if contender.planned else 1.0
+    return part * contender.seconds * epochs
