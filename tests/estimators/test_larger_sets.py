@@ -127,8 +127,9 @@ def test_totals_of_larger_sets_are_sums(monkeypatch, tmp_path):
         (total, {"least": 8}),
         (total, {"strategy": ["linear", "k1"]}),
         (total, {"num": 60}),
+        (total, {"time_budget": 29.0}),
     ],
-    ids=["no trend", "no sum", "sizes are alike", "strategies are named", "few sets"],
+    ids=["no trend", "no sum", "sizes are alike", "strategies are named", "few sets", "a short search"],
 )
 def test_else_the_average_predicts_larger_sets(monkeypatch, target, options):
     model, _, _ = fitted(monkeypatch, target, max_epochs=30, **options)

@@ -47,6 +47,9 @@ FOR_ALL = 0.1
 FOR_LARGER = 0.15
 """The part of the time that is kept for the choice of what predicts sets larger than in training."""
 
+LEAST_FOR_LARGER = 30.0
+"""The fewest seconds of a search that makes this choice. In a shorter one, the average needs all the time."""
+
 SURE_FIT = 1.2
 """The number of times the seconds of a fit that a fit to as many sets surely ends in."""
 
@@ -92,9 +95,9 @@ class Search:
         self.contenders: list[Contender] = []
         self.turn_began, self.was_short = trainer.began, False
         self.for_larger: Contender | None = None
-        self.kept_for_larger = 0.0
-        if trainer.for_larger is not None and not isinf(trainer.end):
-            self.kept_for_larger = FOR_LARGER * (trainer.end - now())
+        left = trainer.end - now()
+        self.extrapolates = trainer.for_larger is not None and left >= LEAST_FOR_LARGER
+        self.kept_for_larger = FOR_LARGER * left if self.extrapolates and not isinf(left) else 0.0
         self._keep_time()
 
     @property
@@ -116,19 +119,13 @@ class Search:
         self.trainer.contenders = self.contenders
         parts = self.trainer.limits.parts(len(candidates))
         with using_threads(self.trainer.num_threads):
-            waiting, num_epochs = self._worth_trying(parts[0]), -1
-            while self._num_epochs() > num_epochs:
-                self.turn_began, self.was_short, num_epochs = now(), False, self._num_epochs()
-                waiting = self._first_round(waiting, parts[0])
-                for number, part in enumerate(parts[1:], 1):
-                    if not self._further_round(number, part, 1 if waiting else SURELY):
-                        break
-                self._other_splits()
-                if self.trainer.has_ended or not (waiting or self.was_short):
-                    break
+            waiting = self._turns(self._worth_trying(parts[0]), parts)
             if self.trainer.trained and len(candidates) > 1:
+                if self.extrapolates:
+                    self._for_larger_sets()
+                    if waiting or self.was_short:
+                        waiting = self._turns(waiting, parts)
                 self._next_best()
-                self._for_larger_sets()
                 if self.trainer.num_spare:
                     self._spare_splits()
             for contender, _ in waiting:
@@ -148,6 +145,24 @@ class Search:
             f"strategy expects a candidate that suits these sets; got none. {last.candidate} was {last.note}. Pass "
             "'auto', or one strategy alone, which is always tried."
         )
+
+    def _turns(self, waiting: list[tuple[Contender, float]], parts: Sequence[float]) -> list[tuple[Contender, float]]:
+        """Trains contenders in turns, as long as a turn trains and the time suffices. Returns those still to be tried.
+
+        Args:
+            waiting: contenders, with their estimated seconds.
+        """
+        num_epochs = -1
+        while self._num_epochs() > num_epochs:
+            self.turn_began, self.was_short, num_epochs = now(), False, self._num_epochs()
+            waiting = self._first_round(waiting, parts[0])
+            for number, part in enumerate(parts[1:], 1):
+                if not self._further_round(number, part, 1 if waiting else SURELY):
+                    break
+            self._other_splits()
+            if self.trainer.has_ended or not (waiting or self.was_short):
+                break
+        return waiting
 
     def _first_round(self, waiting: Sequence[tuple[Contender, float]], part: float) -> list[tuple[Contender, float]]:
         """Trains candidates for a while on the first split, and returns those for which there is no time now.
