@@ -75,6 +75,7 @@ def is_better_for_larger(trainer: Trainer, average: Mapping[Contender, float], o
     def trained(contender: Contender, latest: float) -> Run | None:
         """Returns a copy that was trained on the smaller sets; None if the time does not suffice."""
         copied = Contender(contender.index, contender.candidate)
+        # beside another contender, a training that diverges ends with a note
         on_smaller = trainer.on_split(split, [copied, contender], "smaller sets")
         if _seconds(on_smaller, contender, part) > latest - now():
             return None
