@@ -11,7 +11,8 @@ from torch.testing import assert_close
 
 from janossy.estimators import SetRegressor, candidates, larger_sets, load, save
 from janossy.estimators.candidates import FOR_LARGER, Candidate
-from janossy.estimators.ensemble import Ensemble, LargerSets
+from janossy.estimators.description import LargerSets
+from janossy.estimators.ensemble import Ensemble
 from janossy.estimators.interrupts import time_by
 from janossy.estimators.larger_sets import FEWEST_SETS, MOST_SETS, can_extrapolate, split_by_size
 from janossy.estimators.tasks import Classification, Regression

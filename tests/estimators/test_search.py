@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from janossy.estimators import averages, limits, trainer
+from janossy.estimators import averages, further_splits, limits, trainer
 from janossy.estimators import search as module
 from janossy.estimators.averages import MAX_AVERAGED, best_average, picks
 from janossy.estimators.batches import Examples
@@ -517,7 +517,7 @@ def test_an_average_is_trained_on_as_many_spare_splits_as_there_is_time_for(monk
     Learners are fitted to the first split again.
     """
     monkeypatch.setattr(Contender, "seconds", property(lambda contender: seconds))
-    monkeypatch.setattr(module, "counts_in_average", lambda contenders, *_: dict.fromkeys(contenders, 1))
+    monkeypatch.setattr(further_splits, "counts_in_average", lambda contenders, *_: dict.fromkeys(contenders, 1))
     tried = search(Limits(seconds=1000, max_epochs=1), 4, num_spare=3)
     found = tried.run(WITH_CLASSICAL)
     assert [len(contender.runs) for contender in tried.contenders] == [num_splits] * 4
@@ -534,7 +534,7 @@ def test_a_network_that_diverges_on_a_spare_split_is_left_out(monkeypatch):
 
     runs = []
     monkeypatch.setattr(Training, "run", run)
-    monkeypatch.setattr(module, "counts_in_average", lambda contenders, *_: dict.fromkeys(contenders, 1))
+    monkeypatch.setattr(further_splits, "counts_in_average", lambda contenders, *_: dict.fromkeys(contenders, 1))
     found = search(Limits(max_epochs=2), 4, num_spare=3).run(MORE)
     assert [trial.note for trial in found.trials].count("no") == 1
     assert len(found.folds) == 4 and all(not trial.note for trial in found.trials if trial.weight)
@@ -693,7 +693,7 @@ def test_time_that_is_left_is_for_other_splits_of_the_next_best(monkeypatch, sec
     """Only the best is in the average. The others are trained on all splits if there is time."""
     monkeypatch.setattr(Contender, "seconds", property(lambda contender: seconds))
     monkeypatch.setattr(
-        module, "counts_in_average", lambda contenders, *_: {each: int(each.index == 0) for each in contenders}
+        further_splits, "counts_in_average", lambda contenders, *_: {each: int(each.index == 0) for each in contenders}
     )
     tried = search(Limits(seconds=1000, max_epochs=1), 3)
     tried.run(MORE[:3])

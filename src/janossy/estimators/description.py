@@ -97,8 +97,8 @@ class SavedTrial(Struct):
     candidate: int = 0
 
 
-class SavedLarger(Struct):
-    """The weights of the networks for sets of more than ``size`` elements."""
+class LargerSets(Struct, frozen=True):
+    """The weights of networks for sets of more than ``size`` elements, the largest size of training."""
 
     size: Annotated[int, Meta(ge=0)]
     weights: list[Weight]
@@ -110,7 +110,7 @@ class _Saved(Struct, kw_only=True):
     networks: Annotated[list[dict[str, Any]], Meta(min_length=1)]
     weights: list[Weight]
     trials: list[SavedTrial]
-    larger: SavedLarger | None = None
+    larger: LargerSets | None = None
 
 
 class SavedClassifier(_Saved, tag_field="estimator", tag="SetClassifier"):

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from janossy.estimators.description import LargerSets
 from janossy.estimators.networks import SEED, predict_by, steps
 from janossy.estimators.tasks import Task
 from janossy.inference import Prediction
@@ -48,14 +48,6 @@ class Outcome:
 
     def cpu(self) -> "Outcome":
         return Outcome(self.mean.cpu(), self.standard_error.cpu(), self.change_probability.cpu())
-
-
-@dataclass(frozen=True)
-class LargerSets:
-    """The weights of networks for sets of more than ``size`` elements, the largest size of training."""
-
-    size: int
-    weights: list[float]
 
 
 @dataclass(eq=False)
@@ -103,10 +95,9 @@ class Ensemble:
     def _predict(
         self, sets: Ragged, context: Tensor | None, num_permutations: int, seed: int, sizes: Sequence[int]
     ) -> Outcome:
-        largest = inf if self.larger is None else self.larger.size
-        is_larger = torch.tensor([n > largest for n in sizes], dtype=torch.bool)
-        if self.larger is None or not is_larger.any():
+        if self.larger is None or max(sizes, default=0) <= self.larger.size:
             return self._average(self.weights, sets, context, num_permutations, seed)
+        is_larger = torch.tensor(sizes) > self.larger.size
         parts, places = [], []
         for chosen, weights in ((~is_larger, self.weights), (is_larger, self.larger.weights)):
             if len(numbers := chosen.nonzero()[:, 0]):

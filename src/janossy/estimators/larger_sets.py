@@ -51,17 +51,17 @@ def split_by_size(split: Split, sizes: Tensor) -> tuple[Split, Tensor] | None:
     return (training, validation), larger[:: ceil(len(larger) / MOST_SETS)]
 
 
-def is_better_for_larger(trainer: Trainer, average: Mapping[Contender, float], other: Contender) -> bool:
+def is_better_for_larger(trainer: Trainer, average: Mapping[Contender, int], other: Contender) -> bool:
     """Returns True if another contender than the average should predict sets larger than in training.
 
     Copies of all train on the sets of at most median size. On larger sets, the other one must be better than each of
     the average, and than their mean, by more than two standard errors of the difference. If the time does not suffice
-    for all of the average, those of the largest weights stand for it. It must suffice for the training of the other
+    for all of the average, those of the largest counts stand for it. It must suffice for the training of the other
     contender on all sizes too.
 
     Args:
         trainer: that of the search, after the training of ``average``.
-        average: contenders with their weights.
+        average: contenders with their counts in the average.
         other: a candidate that is not trained yet.
     """
     sizes = trainer.examples.sets.offsets.diff().cpu()
@@ -98,14 +98,14 @@ def is_better_for_larger(trainer: Trainer, average: Mapping[Contender, float], o
     epochs = trainer.plan(0, 1.0).epochs / len(run.trained.history)
     latest = trainer.deadline - SURE_TRAINING * run.trained.seconds * epochs / part
     of_other = losses(predicted(run))
-    of_average: list[tuple[float, Tensor]] = []
+    of_average: list[tuple[int, Tensor]] = []
     for contender in sorted(average, key=lambda each: -average[each]):
         if (run := trained(contender, latest)) is not None:
             of_average.append((average[contender], predicted(run)))
     if not of_average:
         return False
-    total = sum(weight for weight, _ in of_average)
-    mean = torch.stack([weight / total * each for weight, each in of_average]).sum(0)
+    total = sum(count for count, _ in of_average)
+    mean = torch.stack([count / total * each for count, each in of_average]).sum(0)
     gains = [losses(each) - of_other for each in (mean, *(each for _, each in of_average))]
     return all(gain.mean() > BEYOND_CHANCE * gain.std(correction=0) / len(gain) ** 0.5 for gain in gains)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import to_builtins
 from sklearn.utils.validation import check_is_fitted
 
 from janossy.estimators.classifier import SetClassifier
@@ -79,7 +80,7 @@ def save(estimator: SetClassifier | SetRegressor, path: str | PathLike[str], *, 
         "trials": [_plain(asdict(trial)) for trial in estimator.trials_],
     }
     if ensemble.larger is not None:
-        description["larger"] = asdict(ensemble.larger)
+        description["larger"] = to_builtins(ensemble.larger)
     tensors = {
         f"{i}/{name}": tensor
         for i, network in enumerate(ensemble.networks)

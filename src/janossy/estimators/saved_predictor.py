@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from janossy.checks import check_integer
 from janossy.estimators.class_targets import ClassTargets
 from janossy.estimators.description import Saved, SavedClassifier, checked
-from janossy.estimators.ensemble import Ensemble, LargerSets
+from janossy.estimators.ensemble import Ensemble
 from janossy.estimators.networks import inner_layer
 from janossy.estimators.predictor import AnyPredictor, ClassPredictor, NumberPredictor
 from janossy.estimators.tasks import Classification, Regression
@@ -69,8 +69,7 @@ def _predictor(saved: Saved, tensors: Mapping[str, Tensor]) -> AnyPredictor:
     for network in networks:
         _check_fits(network, encoder.element_layout, encoder.context_layout, task.num_outputs)
     columns = {name: saved.settings[name] for name in COLUMNS if name in saved.settings}
-    larger = None if saved.larger is None else LargerSets(saved.larger.size, saved.larger.weights)
-    ensemble = Ensemble(networks, saved.weights, task, temperature, larger)
+    ensemble = Ensemble(networks, saved.weights, task, temperature, saved.larger)
     parts = owner, encoder, ensemble, columns, num_permutations, "cpu"
     if isinstance(saved, SavedClassifier):
         return ClassPredictor(*parts, known)

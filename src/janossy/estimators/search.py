@@ -6,11 +6,18 @@ from math import inf, isinf
 
 from torch import nn
 
-from janossy.estimators.averages import MAX_AVERAGED, best_average, counts_in_average
+from janossy.estimators.averages import best_average
 from janossy.estimators.candidates import Candidate
 from janossy.estimators.classical.cached import MAX_SETS
 from janossy.estimators.comparisons import is_hopeless, promising
 from janossy.estimators.contenders import Contender
+from janossy.estimators.further_splits import (
+    contenders_in_average,
+    train_networks,
+    train_next_best,
+    train_on_other_splits,
+    train_on_spare_splits,
+)
 from janossy.estimators.interrupts import now
 from janossy.estimators.larger_sets import is_better_for_larger
 from janossy.estimators.limits import FEW
@@ -31,9 +38,6 @@ FIRST_ROUND = 0.3
 
 FIRST_SPLIT = 0.6
 """The part of a turn's time after which the other splits are trained on, if there are several."""
-
-FOR_SPARE = 0.8
-"""The part of the time left that training on spare splits may take, by the time that the first split took."""
 
 CHEAP = 0.1
 """A network whose other splits take no more than this part of the time left is trained on all of them at once."""
@@ -91,7 +95,7 @@ class Search:
 
     def __init__(self, trainer: Trainer) -> None:
         self.trainer = trainer
-        self.splits = trainer.splits[: len(trainer.splits) - trainer.num_spare]
+        self.splits = trainer.first_splits
         self.contenders: list[Contender] = []
         self.turn_began, self.was_short = trainer.began, False
         self.for_larger: Contender | None = None
@@ -125,9 +129,9 @@ class Search:
                     self._for_larger_sets()
                     if waiting or self.was_short:
                         waiting = self._turns(waiting, parts)
-                self._next_best()
+                train_next_best(self.trainer)
                 if self.trainer.num_spare:
-                    self._spare_splits()
+                    train_on_spare_splits(self.trainer)
             for contender, _ in waiting:
                 contender.note = "not tried: the time was for those that are promising"
             for contender in self.contenders:
@@ -159,7 +163,9 @@ class Search:
             for number, part in enumerate(parts[1:], 1):
                 if not self._further_round(number, part, 1 if waiting else SURELY):
                     break
-            self._other_splits()
+            if self.trainer.trained:
+                counts = contenders_in_average(self.trainer)
+                train_on_other_splits(self.trainer, sorted(counts, key=lambda each: -counts[each]))
             if self.trainer.has_ended or not (waiting or self.was_short):
                 break
         return waiting
@@ -206,7 +212,7 @@ class Search:
             self._keep_time()
             needed = (len(self.splits) - 1) * contender.seconds if contender.runs else inf
             if needed <= CHEAP * (self.deadline - now()) and contender in self._best():
-                self._train_other_splits([contender])
+                train_on_other_splits(self.trainer, [contender])
         left_over = [each for each in waiting if not each[0].is_over and not each[0].note]
         if left_over and not self.trainer.trained and not self.trainer.has_ended:  # each share was too short for a step
             cheapest = min(left_over, key=lambda each: each[1])[0]
@@ -243,84 +249,16 @@ class Search:
         """Returns the contenders that may become the best or nearly so (``promising``)."""
         return promising(self.trainer.trained, self.trainer.losses, surely, among)
 
-    def _other_splits(self) -> None:
-        """Trains the contenders of the average on the other splits, split by split, the largest weight first."""
-        if self.trainer.trained:
-            counts = counts_in_average(self.trainer.trained, 1, self.trainer.losses)
-            used = [contender for contender in counts if counts[contender]]
-            self._train_other_splits(sorted(used, key=lambda contender: -counts[contender]))
-
-    def _next_best(self) -> None:
-        """Trains contenders on the other splits in time that is left: the best on the first split, up to six.
-
-        A few sets, which one split holds out, may all be easy. They then tell nothing about candidates.
-        """
-        best = sorted(self.trainer.trained, key=lambda each: float(self.trainer.losses(each.predicted(1)).mean()))
-        for contender in best[:MAX_AVERAGED]:
-            missing = len(self.splits) - len(contender.runs)
-            if missing and not contender.note and missing * contender.seconds <= self.deadline - now():
-                self._train_other_splits([contender])
-
-    def _train_other_splits(self, contenders: Sequence[Contender]) -> None:
-        for contender in contenders:
-            is_short = contender.candidate.classical and len(contender.runs) < len(self.splits)
-            has_time = contender.seconds * len(self.splits) <= self.deadline - now()
-            if is_short and has_time and not self.trainer.has_ended:
-                # all splits share one strength, so all are fitted again
-                self.trainer.fit(contender, self.deadline, len(self.splits))
-        networks = [contender for contender in contenders if not contender.candidate.classical]
-        trained_before = [len(contender.runs) for contender in networks]
-        self._train_networks(networks, len(self.splits))
-        for contender, num in zip(networks, trained_before, strict=True):
-            if len(contender.runs) > num:
-                self.trainer.judge_anew(contender)
-
-    def _train_networks(self, networks: Sequence[Contender], num_splits: int) -> None:
-        """Trains networks on the first splits, split by split, where there is time for a whole training."""
-        for split in range(1, num_splits):
-            for contender in networks:
-                has_time = contender.seconds <= self.deadline - now()
-                if len(contender.runs) == split and has_time and not self.trainer.has_ended:
-                    self.trainer.train(contender, split, contender.planned, self.deadline)
-
-    def _spare_splits(self) -> None:
-        """Trains the contenders of the average on spare splits, on as many as there is time for.
-
-        If there is time for all splits, the next best contenders follow. All of them end with equally many splits, so
-        that more sets choose and calibrate the average.
-        """
-        counts = counts_in_average(self.trainer.trained, 1, self.trainer.losses)
-        used = [each for each in counts if counts[each]]
-        others = [each for each in counts if not counts[each] and not each.note]
-        for contender in sorted(others, key=lambda each: each.losses[-1])[: MAX_AVERAGED - len(used)]:
-            if self._num_affordable([*used, contender]) == len(self.trainer.splits):
-                used.append(contender)
-        networks = [contender for contender in used if not contender.candidate.classical]
-        num = self._num_affordable(used)
-        self._train_networks(networks, num)
-        used = [contender for contender in used if not contender.note]  # a note tells that training diverged
-        num = min([num, *(len(contender.runs) for contender in networks if not contender.note)])
-        for contender in used:
-            if contender.candidate.classical and num > 1 and not self.trainer.has_ended:
-                self.trainer.fit(contender, self.deadline, num)
-        num = min((len(contender.runs) for contender in used), default=1)
-        for contender in used:
-            del contender.runs[num:]
-            if num > 1:
-                self.trainer.judge_anew(contender)
-
     def _for_larger_sets(self) -> None:
         """Trains the candidate for sets larger than in training, if it is better than the average for them."""
         self.kept_for_larger = 0.0
         self._keep_time()
         if self.trainer.for_larger is None or self.trainer.interrupts.came:
             return
-        counts = counts_in_average(self.trainer.trained, 1, self.trainer.losses)
-        average = {contender: count / sum(counts.values()) for contender, count in counts.items() if count}
         other = Contender(len(self.contenders), self.trainer.for_larger)
-        if is_better_for_larger(self.trainer, average, other):
+        if is_better_for_larger(self.trainer, contenders_in_average(self.trainer), other):
             self.trainer.train_further(other, 1.0, self.deadline)
-            self._train_networks([other], len(self.splits))
+            train_networks(self.trainer, [other], len(self.splits))
             if other.runs and not other.runs[0].trained.ending:
                 self.for_larger = other
 
@@ -331,10 +269,10 @@ class Search:
         a contender for sets larger than in training.
         """
         best = min(self.trainer.trained, key=lambda each: each.losses[-1], default=None)
-        seconds, most = 0.0, FOR_ALL * self.trainer.limits.seconds
+        seconds = 0.0
         if best is not None and best.candidate.classical and len(best.runs) == 1:
             seconds = self._seconds_for_all(best)
-        self.trainer.keep(self.kept_for_larger + (seconds if seconds <= most else 0.0))
+        self.trainer.keep(self.kept_for_larger + (seconds if seconds <= FOR_ALL * self.trainer.limits.seconds else 0.0))
 
     def _fit_to_all(self, weight_of: dict[Contender, float]) -> None:
         """Fits classical learners of the average to all sets in time that is left, those of large weight first.
@@ -355,15 +293,6 @@ class Search:
         """Estimates the seconds of a classical learner's fit to all sets."""
         num_sets = len(self.trainer.examples) / len(self.trainer.splits[0][0])
         return SURE_FIT * num_sets * contender.seconds
-
-    def _num_affordable(self, contenders: Sequence[Contender]) -> int:
-        """Returns the number of splits on which there is time to train contenders that have been trained on one."""
-        left = FOR_SPARE * (self.deadline - now())
-        again = sum(contender.seconds for contender in contenders if contender.candidate.classical)
-        each = sum(contender.seconds for contender in contenders)
-        return max(
-            num for num in range(1, len(self.trainer.splits) + 1) if num == 1 or again + (num - 1) * each <= left
-        )
 
     def _end_of_first_split(self) -> float:
         part = FIRST_SPLIT if len(self.splits) > 1 else 1.0

@@ -22,7 +22,8 @@ from janossy.estimators.batches import Examples, short_seed_of
 from janossy.estimators.candidates import FOR_LARGER, Candidate
 from janossy.estimators.checkpoint import Checkpoint
 from janossy.estimators.classical.cached import CachedStatistics
-from janossy.estimators.ensemble import Ensemble, LargerSets, Outcome, check_outputs_finite
+from janossy.estimators.description import LargerSets
+from janossy.estimators.ensemble import Ensemble, Outcome, check_outputs_finite
 from janossy.estimators.fit_settings import FitSettings
 from janossy.estimators.importance import ElementImportance, leave_one_out
 from janossy.estimators.inputs import stream_of

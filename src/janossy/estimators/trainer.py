@@ -93,6 +93,11 @@ class Trainer:
         return other
 
     @property
+    def first_splits(self) -> list[Split]:
+        """The splits without spare ones."""
+        return self.splits[: len(self.splits) - self.num_spare]
+
+    @property
     def has_ended(self) -> bool:
         """True after an interrupt, and when the time is over."""
         return self.interrupts.came or now() > self.deadline
@@ -146,7 +151,7 @@ class Trainer:
                 if variant is last:
                     raise
                 continue
-            if (len(self.splits) - self.num_spare) * predictions <= self.limits.seconds * PREDICTING:
+            if len(self.first_splits) * predictions <= self.limits.seconds * PREDICTING:
                 break
         contender.candidate = variant
         return seconds
