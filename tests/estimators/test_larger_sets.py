@@ -7,14 +7,17 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import comb
+from sklearn.metrics import r2_score
 from torch.testing import assert_close
 
 from janossy.estimators import SetRegressor, candidates, larger_sets, load, save
 from janossy.estimators.candidates import FOR_LARGER, Candidate
+from janossy.estimators.contenders import Contender
 from janossy.estimators.description import LargerSets
 from janossy.estimators.ensemble import Ensemble
 from janossy.estimators.interrupts import time_by
-from janossy.estimators.larger_sets import FEWEST_SETS, MOST_SETS, can_extrapolate, split_by_size
+from janossy.estimators.larger_sets import FEWEST_SETS, MOST_SETS, by_growth, can_extrapolate, split_by_size
 from janossy.estimators.tasks import Classification, Regression
 from janossy.estimators.trials import OF_LARGER
 from janossy.saving import SavedModelError
@@ -70,6 +73,16 @@ def test_thousands_of_larger_sets_are_sampled():
     assert len(larger) == MOST_SETS and larger.min() < 5100 and larger.max() > 9900
 
 
+@given(st.integers(1, 3), st.integers(0, 10**6), st.integers(1, 10**6))
+def test_totals_are_sorted_by_how_the_targets_grow(k, seed, scale):
+    source = np.random.default_rng(seed)
+    sizes = source.integers(0, 20, 300)
+    numbers = comb(sizes, k) * scale + source.normal(size=300) * scale / 10
+    targets = torch.tensor(np.stack([-numbers, np.ones(300)], 1))  # one shrinks, and one is constant
+    totals = [Contender(i, Candidate("k1")) for i in range(3)]
+    assert by_growth(totals, torch.tensor(sizes), targets)[0] is totals[k - 1]
+
+
 def test_what_can_be_extrapolated():
     sizes = torch.arange(1, 200)
     assert can_extrapolate(Regression(1), sizes) and can_extrapolate(Regression(2, "quantile", (0.5,)), sizes)
@@ -120,6 +133,20 @@ def test_totals_of_larger_sets_are_sums(monkeypatch, tmp_path):
     assert np.abs(model.predict(large) - expected).mean() > 2 and (model.predict(small) == of_small).all()
 
 
+def differences(x):
+    return np.abs(x[:, :1] - x[:, 0]).sum() / 2
+
+
+def test_totals_over_pairs_of_larger_sets_are_sums_over_pairs(monkeypatch):
+    """The sum of |x − y| over all pairs, of sets thrice as large as in training."""
+    model, large, expected = fitted(monkeypatch, differences)
+    of_larger = [trial for trial in model.trials_ if trial.note == OF_LARGER]
+    assert [(trial.candidate, trial.strategy) for trial in of_larger] == [(3, "k2")]
+    assert r2_score(expected, model.predict(large)) > 0.9
+    model.ensemble_.larger = None
+    assert r2_score(expected, model.predict(large)) < 0
+
+
 @pytest.mark.parametrize(
     ("target", "options"),
     [
@@ -148,13 +175,13 @@ def test_without_time_the_average_predicts_larger_sets(monkeypatch, seconds):
 
     is_late = False
 
-    def late(trainer, average, other):
+    def late(trainer, average, others):
         nonlocal is_late
         is_late = True
         trainer.deadline = len(steps) + seconds
-        return larger_sets.is_better_for_larger(trainer, average, other)
+        return larger_sets.best_for_larger(trainer, average, others)
 
-    monkeypatch.setattr("janossy.estimators.search.is_better_for_larger", late)
+    monkeypatch.setattr("janossy.estimators.search.best_for_larger", late)
     with time_by(clock):
         model, _, _ = fitted(monkeypatch, total, max_epochs=3, time_budget=1e9)
     assert is_late and model.ensemble_.larger is None
@@ -183,5 +210,5 @@ def test_damaged_files(monkeypatch, tmp_path, change, message):
         load(path)
 
 
-def test_the_candidate_is_a_sum_over_elements():
-    assert str(FOR_LARGER) == "sum (readout_depth=0)"
+def test_the_candidates_are_sums():
+    assert list(map(str, FOR_LARGER)) == ["sum (readout_depth=0)", "k2 (depth=1, reduce=sum, readout_depth=0)"]

@@ -12,7 +12,7 @@ from janossy.estimators.classical.learners import ClassicalLearner, classical_se
 from janossy.estimators.classical.paths import LEAF, LEARNERS
 from janossy.estimators.nested import build_nested
 from janossy.estimators.networks import check_set_network, drawn_in_training, seconds_of
-from janossy.estimators.strategies import FLAT, STRATEGIES, Settings, build_network, settings_of
+from janossy.estimators.strategies import FLAT, STRATEGIES, Settings, build_network, samples_tuples, settings_of
 from janossy.estimators.suited import suited
 from janossy.nn.modes import untouched
 from janossy.orderings.contract import Orderings
@@ -80,7 +80,11 @@ class Candidate:
     @property
     def variants(self) -> list["Candidate"]:
         """The candidate and, for exact pairs or triples, the one that predicts from samples if all take too long."""
-        drawn = self.strategy in DRAWN and not {"exact", "inner"} & self.settings.keys()
+        drawn = (
+            self.strategy in DRAWN
+            and not {"exact", "inner"} & self.settings.keys()
+            and samples_tuples(settings_of(self.strategy, self.settings))
+        )
         return [self, replace(self, settings={**self.settings, "exact": False})] if drawn else [self]
 
     def suited(self, num_sets: int, mean_size: float) -> "Candidate":
@@ -163,8 +167,12 @@ AUTO = (
 )
 """The candidates of ``strategy="auto"``: first those that take a second or two, then those that are best most often."""
 
-FOR_LARGER = Candidate("sum", {"readout_depth": 0})
-"""The candidate of ``strategy="auto"`` for sets larger than in training: a sum over elements goes on with the size."""
+FOR_LARGER = (
+    Candidate("sum", {"readout_depth": 0}),
+    Candidate("k2", {"depth": 1, "reduce": "sum", "readout_depth": 0}),
+)
+"""The candidates of ``strategy="auto"`` for sets larger than in training: sums over elements or pairs go on with the
+size. An evaluator takes n log n for all n² pairs of one layer."""
 
 AUTO_NESTED = (
     Candidate("linear"),

@@ -1,6 +1,6 @@
 """Sets larger than in training: what predicts them is chosen by training on the smaller sets alone."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import ceil
 
 import torch
@@ -21,6 +21,9 @@ MOST_SETS = 1_000
 
 REACH = 1.5
 """The factor by which the largest set must at least exceed the median size: else larger sets tell nothing."""
+
+OF_COPIES = 0.5
+"""The part of a full training of all copies that are compared on larger sets."""
 
 SURE_TRAINING = 1.2
 """The number of times the estimated seconds of a training that it surely ends in."""
@@ -51,40 +54,64 @@ def split_by_size(split: Split, sizes: Tensor) -> tuple[Split, Tensor] | None:
     return (training, validation), larger[:: ceil(len(larger) / MOST_SETS)]
 
 
-def is_better_for_larger(trainer: Trainer, average: Mapping[Contender, int], other: Contender) -> bool:
-    """Returns True if another contender than the average should predict sets larger than in training.
+def by_growth(totals: Sequence[Contender], sizes: Tensor, targets: Tensor) -> list[Contender]:
+    """Sorts totals over tuples of one element, two, and so on by how well the numbers of tuples explain the targets.
 
-    Copies of all train on the sets of at most median size. On larger sets, the other one must be better than each of
-    the average, and than their mean, by more than two standard errors of the difference. If the time does not suffice
-    for all of the average, those of the largest counts stand for it. It must suffice for the training of the other
-    contender on all sizes too.
+    Shapes: sizes (B,), targets (B, t).
+    """
+    explained, numbers = [], torch.ones_like(sizes, dtype=torch.double)
+    for k in range(len(totals)):
+        numbers = numbers * (sizes - k)
+        correlations = torch.corrcoef(torch.cat([numbers[None], targets.double().T]))[0, 1:]
+        explained.append(float(correlations.square().nan_to_num().sum()))
+    return [total for _, total in sorted(zip(explained, totals, strict=True), key=lambda each: -each[0])]
+
+
+def best_for_larger(
+    trainer: Trainer, average: Mapping[Contender, int], others: Sequence[Contender]
+) -> Contender | None:
+    """Returns the contender that should predict sets larger than in training; None for the average.
+
+    Copies of all train on the sets of at most median size. On larger sets, the best of the others must be better than
+    each of the average, and than their mean, by more than two standard errors of the difference. If the time does not
+    suffice for all of the average, those of the largest counts stand for it. It must suffice for the training of the
+    chosen one on all sizes too. The one that grows most like the targets comes before the average, the rest if time is
+    left.
 
     Args:
         trainer: that of the search, after the training of ``average``.
         average: contenders with their counts in the average.
-        other: a candidate that is not trained yet.
+        others: candidates that are not trained yet: totals over tuples of one element, two, and so on.
     """
     sizes = trainer.examples.sets.offsets.diff().cpu()
     found = split_by_size(trainer.splits[0], sizes)
     if found is None:
-        return False
+        return None
     split, larger = found
     examples = trainer.examples[larger]
     part = len(split[0]) / len(trainer.splits[0][0])
 
-    def trained(contender: Contender, latest: float) -> Run | None:
-        """Returns a copy that was trained on the smaller sets; None if the time does not suffice."""
+    def trained(contender: Contender, latest: float, further: float = 0.0) -> Run | None:
+        """Returns a copy that was trained on the smaller sets; None if the time does not suffice.
+
+        ``further``: the time must also suffice for so many times the copy's training.
+        """
         copied = Contender(contender.index, contender.candidate)
         # beside another contender, a training that diverges ends with a note
         on_smaller = trainer.on_split(split, [copied, contender], "smaller sets")
-        if _seconds(on_smaller, contender, part) > latest - now():
+        if (1 + further) * _seconds(on_smaller, contender, part) > latest - now():
             return None
         if copied.candidate.classical:
             on_smaller.fit(copied, latest, 1)
         else:
-            on_smaller.train_further(copied, 1.0, latest)
+            on_smaller.train_further(copied, OF_COPIES, latest)
         is_whole = copied.runs and not copied.note and not copied.runs[0].trained.ending
         return copied.runs[0] if is_whole else None
+
+    def seconds_on_all(run: Run) -> float:
+        """Returns the seconds in which a contender surely trains on sets of all sizes, given the run of its copy."""
+        epochs = trainer.plan(0, 1.0).epochs / len(run.trained.history)
+        return SURE_TRAINING * run.trained.seconds * epochs / part
 
     def predicted(run: Run) -> Tensor:
         return linked(outputs_by_draw(run.network.eval(), examples, trainer.num_permutations), trainer.task)
@@ -92,27 +119,34 @@ def is_better_for_larger(trainer: Trainer, average: Mapping[Contender, int], oth
     def losses(mean: Tensor) -> Tensor:
         return trainer.task.losses(mean, examples.targets) * examples.weights
 
-    run = trained(other, trainer.deadline)
+    first, *less_likely = by_growth(others, sizes, trainer.examples.targets.cpu())
+    run = trained(first, trainer.deadline)
     if run is None:
-        return False
-    epochs = trainer.plan(0, 1.0).epochs / len(run.trained.history)
-    latest = trainer.deadline - SURE_TRAINING * run.trained.seconds * epochs / part
-    of_other = losses(predicted(run))
+        return None
+    best, of_best = first, losses(predicted(run))
+    latest = trainer.deadline - seconds_on_all(run)
     of_average: list[tuple[int, Tensor]] = []
     for contender in sorted(average, key=lambda each: -average[each]):
         if (run := trained(contender, latest)) is not None:
             of_average.append((average[contender], predicted(run)))
     if not of_average:
-        return False
+        return None
+    for other in less_likely:
+        run = trained(other, latest, SURE_TRAINING / (OF_COPIES * part))
+        if run is not None and seconds_on_all(run) <= trainer.deadline - now():
+            of_other = losses(predicted(run))
+            if of_other.mean() < of_best.mean():
+                best, of_best = other, of_other
     total = sum(count for count, _ in of_average)
     mean = torch.stack([count / total * each for count, each in of_average]).sum(0)
-    gains = [losses(each) - of_other for each in (mean, *(each for _, each in of_average))]
-    return all(gain.mean() > BEYOND_CHANCE * gain.std(correction=0) / len(gain) ** 0.5 for gain in gains)
+    gains = [losses(each) - of_best for each in (mean, *(each for _, each in of_average))]
+    is_better = all(gain.mean() > BEYOND_CHANCE * gain.std(correction=0) / len(gain) ** 0.5 for gain in gains)
+    return best if is_better else None
 
 
 def _seconds(on_smaller: Trainer, contender: Contender, part: float) -> float:
-    """Estimates the seconds of a training on the smaller sets, which are this part of all."""
+    """Estimates the seconds of a copy's training on the smaller sets, which are this part of all."""
     if not contender.runs:
-        return on_smaller.estimate(contender, 1.0)
-    epochs = on_smaller.plan(0, 1.0).epochs / contender.planned if contender.planned else 1.0
+        return on_smaller.estimate(contender, OF_COPIES)
+    epochs = on_smaller.plan(0, OF_COPIES).epochs / contender.planned if contender.planned else 1.0
     return part * contender.seconds * epochs

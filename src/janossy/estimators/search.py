@@ -19,7 +19,7 @@ from janossy.estimators.further_splits import (
     train_on_spare_splits,
 )
 from janossy.estimators.interrupts import now
-from janossy.estimators.larger_sets import is_better_for_larger
+from janossy.estimators.larger_sets import best_for_larger
 from janossy.estimators.limits import FEW
 from janossy.estimators.out_of_fold import Fold
 from janossy.estimators.threads import using_threads
@@ -48,7 +48,7 @@ LONG_STEP = 1 / 3
 FOR_ALL = 0.1
 """The largest part of the time that is kept for the fit of a classical learner to all sets."""
 
-FOR_LARGER = 0.15
+FOR_LARGER = 0.2
 """The part of the time that is kept for the choice of what predicts sets larger than in training."""
 
 LEAST_FOR_LARGER = 30.0
@@ -100,7 +100,7 @@ class Search:
         self.turn_began, self.was_short = trainer.began, False
         self.for_larger: Contender | None = None
         left = trainer.end - now()
-        self.extrapolates = trainer.for_larger is not None and left >= LEAST_FOR_LARGER
+        self.extrapolates = bool(trainer.for_larger) and left >= LEAST_FOR_LARGER
         self.kept_for_larger = FOR_LARGER * left if self.extrapolates and not isinf(left) else 0.0
         self._keep_time()
 
@@ -250,17 +250,18 @@ class Search:
         return promising(self.trainer.trained, self.trainer.losses, surely, among)
 
     def _for_larger_sets(self) -> None:
-        """Trains the candidate for sets larger than in training, if it is better than the average for them."""
+        """Trains a candidate for sets larger than in training, if one is better than the average for them."""
         self.kept_for_larger = 0.0
         self._keep_time()
-        if self.trainer.for_larger is None or self.trainer.interrupts.came:
+        if self.trainer.interrupts.came:
             return
-        other = Contender(len(self.contenders), self.trainer.for_larger)
-        if is_better_for_larger(self.trainer, contenders_in_average(self.trainer), other):
-            self.trainer.train_further(other, 1.0, self.deadline)
-            train_networks(self.trainer, [other], len(self.splits))
-            if other.runs and not other.runs[0].trained.ending:
-                self.for_larger = other
+        others = [Contender(len(self.contenders) + i, each) for i, each in enumerate(self.trainer.for_larger)]
+        best = best_for_larger(self.trainer, contenders_in_average(self.trainer), others)
+        if best is not None:
+            self.trainer.train_further(best, 1.0, self.deadline)
+            train_networks(self.trainer, [best], len(self.splits))
+            if best.runs and not best.runs[0].trained.ending:
+                self.for_larger = best
 
     def _keep_time(self) -> None:
         """Keeps the time for the steps after the rounds.

@@ -213,7 +213,7 @@ class SetEstimator(TransformerMixin, FitSettings):
                     checkpoint=checkpoint and checkpoint.of_repetition(repetition),
                     threads=Threads(self.num_threads, prepared["threads"]),
                     began=began,
-                    for_larger=FOR_LARGER if extrapolates else None,
+                    for_larger=FOR_LARGER if extrapolates else (),
                 )
                 self.num_threads_ = trainer.num_threads
                 return trainer

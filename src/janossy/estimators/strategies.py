@@ -25,7 +25,7 @@ from janossy.nn import (
     attention_blocks,
 )
 from janossy.nn.network import JanossyNetwork
-from janossy.nn.pooling import JanossyPooling
+from janossy.nn.pooling import AVERAGES, JanossyPooling
 from janossy.orderings import Distinct, Sampled, Tuples
 from janossy.tables.layout import Layout
 
@@ -50,7 +50,9 @@ class Settings:
     readout_depth: int = 1
     """The number of hidden layers of ρ."""
     reduce: str = "mean"
-    """The reductions of elements, pairs or triples, with "+" between several, as "mean+std"."""
+    """The reductions of elements, pairs or triples, with "+" between several, as "mean+std".
+
+    With "sum", f does not read the size of the set, since sums grow with it."""
     activation: str = "relu"
     dropout: float = 0.0
     norm: bool = True
@@ -59,7 +61,10 @@ class Settings:
     num_permutations: int = 1
     """The permutations of each set in every training step, for strategies that sample permutations."""
     num_tuples: int | None = 256
-    """The most pairs or triples of each set in a training step, sampled anew in each; None for all."""
+    """The most pairs or triples of each set in a training step, sampled anew in each; None for all.
+
+    Sums, maxima and minima take all of them. So do pairs or triples of one layer without features, which evaluators
+    average without building tuples."""
     exact: bool = True
     """True if a prediction averages over all pairs or triples; False if it samples ``num_tuples``, with error bars.
 
@@ -101,7 +106,7 @@ def build_network(
       (``FeaturedMLP``);
     - "sum": "k1" with the sum in place of the mean. Nothing in it depends on the sizes of training sets, so that it can
       extrapolate to larger sets. With ``readout_depth=0``, ρ is linear: the prediction is a sum over the elements, and
-      holds for totals of sets of any size;
+      holds for totals of sets of any size. "k2" with ``reduce="sum"`` and ``readout_depth=0`` is a sum over all pairs;
     - "max": "k1" with the maximum in place of the mean;
     - "attention": "k1" with attention in place of the mean (``GatedAttention``);
     - "gru", "lstm": a recurrence on random permutations, trained by π-SGD;
@@ -113,9 +118,9 @@ def build_network(
     - "relations": the mean over all pairs with each element, in place of attention (``Relations``). The time grows with
       the size.
 
-    f reads the logarithm of each set's size, which a mean does not show. If the layout has a ``largest_size``, f reads
-    that size for larger sets. Recurrences are an exception, because they count elements themselves. Pooled vectors are
-    normalised over the batch, and ρ reads the context beside them.
+    f reads the logarithm of each set's size, which a mean does not show and a sum does. If the layout has a
+    ``largest_size``, f reads that size for larger sets. Recurrences are an exception, because they count elements
+    themselves. Pooled vectors are normalised over the batch, and ρ reads the context beside them.
 
     The network reads all elements of sets of sets at once. ``build_nested`` makes networks that read inner sets.
 
@@ -214,26 +219,43 @@ def settings_of(strategy: str, given: Mapping[str, Any]) -> Settings:
 
 def _tuples(k: int) -> "Build":
     def build(settings: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
-        f = _mlp(k, settings, layout, h)
+        in_features, size = h.out_features, {}
+        if settings.reduce != "sum":  # sums grow with the size by themselves
+            in_features, size = in_features + 1, _size(layout)
+        f = _mlp(k, in_features, settings, layout, h)
         first, *others = settings.reduce.split("+")
         reduce = (first, *others) if others else first
-        fast = isinstance(f, TupleMLP) and settings.depth == 1  # evaluators build no tuple
-        in_training = None if k == 1 or fast or settings.num_tuples is None else Distinct(settings.num_tuples, k=k)
+        if k > 1 and not settings.exact and not _are_averages(settings.reduce):
+            raise ValueError(
+                f"build_network expects, with exact=False, a reduce among {', '.join(AVERAGES)}, which samples "
+                f"estimate; got reduce={settings.reduce!r}. Leave exact out."
+            )
+        num_tuples = settings.num_tuples if k > 1 and samples_tuples(settings) else None
+        in_training = None if num_tuples is None else Distinct(num_tuples, k=k)
         if in_training is not None and not settings.exact:
-            return JanossyPooling(f, in_training, reduce=reduce, **_size(layout))
-        return JanossyPooling(f, Tuples(k), reduce=reduce, orderings_train=in_training, **_size(layout))
+            return JanossyPooling(f, in_training, reduce=reduce, **size)
+        return JanossyPooling(f, Tuples(k), reduce=reduce, orderings_train=in_training, **size)
 
     return build
 
 
-def _sum(settings: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
-    f = TupleMLP(1, h.out_features, (settings.width,) * settings.depth, activation=settings.activation)
-    return JanossyPooling(f, Tuples(1), reduce="sum")
+def samples_tuples(settings: Settings) -> bool:
+    """Returns True if training samples pairs or triples.
+
+    All of them are used if an evaluator builds no tuple, or if a reduction is no average.
+    """
+    is_fast = settings.features is None and settings.depth == 1
+    return not is_fast and settings.num_tuples is not None and _are_averages(settings.reduce)
+
+
+def _are_averages(reduce: str) -> bool:
+    """Returns True if no reduction depends on the number of its rows, as a sum or a maximum does."""
+    return set(reduce.split("+")) <= set(AVERAGES)
 
 
 def _attention(settings: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
     f = GatedAttention(
-        _mlp(1, settings, layout, h),
+        _mlp(1, h.out_features + 1, settings, layout, h),
         in_features=settings.width,
         num_heads=settings.num_heads,
         hidden_features=settings.width,
@@ -321,8 +343,8 @@ def _size(layout: Layout) -> dict[str, Any]:
     return {"append_size": "log", "largest_size": layout.largest_size}
 
 
-def _mlp(k: int, settings: Settings, layout: Layout, h: ColumnEmbedding) -> TupleMLP | FeaturedMLP:
-    in_features, hidden = h.out_features + 1, (settings.width,) * settings.depth  # 1 for the size of the set
+def _mlp(k: int, in_features: int, settings: Settings, layout: Layout, h: ColumnEmbedding) -> TupleMLP | FeaturedMLP:
+    hidden = (settings.width,) * settings.depth
     if settings.features is None or k == 1:
         return TupleMLP(k, in_features, hidden, activation=settings.activation)
     features = _features(k, in_features, settings, layout, h)
@@ -342,7 +364,7 @@ STRATEGIES: dict[str, Build] = {
     "k3": _tuples(3),
     "k2+features": _tuples(2),
     "k3+features": _tuples(3),
-    "sum": _sum,
+    "sum": _tuples(1),
     "max": _tuples(1),
     "attention": _attention,
     "gru": _recurrence(GRU),
@@ -362,7 +384,7 @@ ENCODERS = {
 """The encoders of strategies in which elements read each other before pooling."""
 
 OWN: dict[str, dict[str, Any]] = {
-    "sum": {"norm": False},
+    "sum": {"reduce": "sum", "norm": False},
     "max": {"reduce": "max"},
     "k2+features": {"features": {}},
     "k3+features": {"features": {}},

@@ -1,6 +1,6 @@
 """Trainer: what trains the contenders of a search, on one split or several, and judges them by validation sets."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from math import inf
@@ -40,7 +40,7 @@ class Trainer:
         tell: called after every epoch and trial.
         statistics: those of the sets, which several trainers may share; None for new ones.
         began: the time at which the limits' seconds began; None for now.
-        for_larger: the candidate that may predict sets larger than in training; None to leave these to the average.
+        for_larger: the candidates that may predict sets larger than in training; none to leave these to the average.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Trainer:
         checkpoint: Checkpoint | None = None,
         threads: Threads | None = None,
         began: float | None = None,
-        for_larger: Candidate | None = None,
+        for_larger: Sequence[Candidate] = (),
     ) -> None:
         self.examples, self.task, self.layouts, self.limits = examples, task, layouts, limits
         self.splits, self.num_spare = splits
