@@ -22,9 +22,6 @@ MOST_SETS = 1_000
 REACH = 1.5
 """The factor by which the largest set must at least exceed the median size: else larger sets tell nothing."""
 
-OF_COPIES = 0.5
-"""The part of a full training of all copies that are compared on larger sets."""
-
 SURE_TRAINING = 1.2
 """The number of times the estimated seconds of a training that it surely ends in."""
 
@@ -104,7 +101,7 @@ def best_for_larger(
         if copied.candidate.classical:
             on_smaller.fit(copied, latest, 1)
         else:
-            on_smaller.train_further(copied, OF_COPIES, latest)
+            on_smaller.train_further(copied, 1.0, latest)
         is_whole = copied.runs and not copied.note and not copied.runs[0].trained.ending
         return copied.runs[0] if is_whole else None
 
@@ -132,7 +129,7 @@ def best_for_larger(
     if not of_average:
         return None
     for other in less_likely:
-        run = trained(other, latest, SURE_TRAINING / (OF_COPIES * part))
+        run = trained(other, latest, SURE_TRAINING / part)
         if run is not None and seconds_on_all(run) <= trainer.deadline - now():
             of_other = losses(predicted(run))
             if of_other.mean() < of_best.mean():
@@ -147,6 +144,6 @@ def best_for_larger(
 def _seconds(on_smaller: Trainer, contender: Contender, part: float) -> float:
     """Estimates the seconds of a copy's training on the smaller sets, which are this part of all."""
     if not contender.runs:
-        return on_smaller.estimate(contender, OF_COPIES)
-    epochs = on_smaller.plan(0, OF_COPIES).epochs / contender.planned if contender.planned else 1.0
+        return on_smaller.estimate(contender, 1.0)
+    epochs = on_smaller.plan(0, 1.0).epochs / contender.planned if contender.planned else 1.0
     return part * contender.seconds * epochs

@@ -48,7 +48,7 @@ LONG_STEP = 1 / 3
 FOR_ALL = 0.1
 """The largest part of the time that is kept for the fit of a classical learner to all sets."""
 
-FOR_LARGER = 0.2
+FOR_LARGER = 0.3
 """The part of the time that is kept for the choice of what predicts sets larger than in training."""
 
 LEAST_FOR_LARGER = 30.0

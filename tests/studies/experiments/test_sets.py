@@ -1,17 +1,20 @@
 """The sets of studies/experiments/sets follow their rules; the committed table is that of the runs."""
 
 import json
+from itertools import combinations
 from math import pi
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from janossy import Ragged
 from janossy.estimators.strategies import Settings
 from studies.bench.data.orders import CLASHES
-from studies.experiments.sets import target_encoding
+from studies.experiments.sets import larger_sets, target_encoding
 from studies.experiments.sets.defaults import SIZES, TRAINING, VARIATIONS, runs, table
 from studies.experiments.sets.generators import TASKS
 from studies.experiments.sets.training import data_of, fit
@@ -111,3 +114,25 @@ def test_target_encoding_is_compared_on_the_same_sets(monkeypatch):
     row = target_encoding.row("baskets", sets, y)
     assert row[:2] == ["baskets", "60"] and len(row) == 7
     assert f"| {' | '.join(row)} |\n" in target_encoding.page([row])
+
+
+def test_larger_sets_are_scored_with_and_without_the_choice(monkeypatch):
+    for name, number in {"NUM_TRAINING": 60, "NUM_TEST": 20, "SECONDS": 2.0}.items():
+        monkeypatch.setattr(larger_sets, name, number)
+    of_seeds = [larger_sets.scores(larger_sets.TARGETS[1], seed) for seed in range(2)]
+    assert all(chosen == "the average" and found[1] == found[2] for found, chosen, _ in of_seeds)  # for want of time
+    row = larger_sets.row(larger_sets.TARGETS[1], of_seeds)
+    assert row[0] == "pairs of one rank" and row[5] == "the average 2"
+    assert f"| {' | '.join(row)} |\n" in larger_sets.page([row])
+
+
+@given(st.lists(st.integers(0, 12), max_size=8), st.integers(0, 100))
+def test_targets_of_larger_sets_are_those_of_all_tuples(ranks, seed):
+    by_name = {target.name: target.of for target in larger_sets.TARGETS}
+    x = np.array(ranks, dtype=int)[:, None]
+    for name, k in (("pairs of one rank", 2), ("triples of one rank", 3)):
+        assert by_name[name](x) == sum(len(set(some)) == 1 for some in combinations(ranks, k))
+    points = np.random.default_rng(seed).normal(size=(len(ranks), 2))
+    distances = [np.hypot(*(a - b)) for a, b in combinations(points, 2)]
+    assert by_name["the sum of all distances"](points) == pytest.approx(sum(distances))
+    assert by_name["pairs of points closer than 1"](points) == sum(each < 1 for each in distances)
