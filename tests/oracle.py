@@ -1,11 +1,23 @@
 """Brute force from the definitions: one row at a time, in float64, without code of the library."""
 
+from math import log
+
 import torch
 from torch import Tensor
 
 from janossy import JanossyPooling, Ragged
 from janossy.orderings import RandomOrderings
 from tests.examples import DEFINITIONS, drawing
+
+REDUCTIONS = {
+    "mean": lambda rows: rows.mean(0),
+    "sum": lambda rows: rows.sum(0),
+    "max": lambda rows: rows.amax(0),
+    "min": lambda rows: rows.amin(0),
+    "std": lambda rows: rows.std(0, correction=0),
+    "logmeanexp": lambda rows: rows.logsumexp(0) - log(len(rows)),
+}
+"""The reductions of rows (T, c) to (c,)."""
 
 
 def rows_by_definition(orderings, x: Tensor) -> list[Tensor]:

@@ -15,6 +15,7 @@ from janossy.estimators.pair_features import pair_features
 from janossy.estimators.strategies import AMOUNTS, STRATEGIES, Settings, build_network, settings_of
 from janossy.tables.layout import Layout
 from tests.laws import close
+from tests.oracle import REDUCTIONS
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -22,14 +23,6 @@ ELEMENTS = {"codes and numbers": Layout((5, 3), 2), "codes": Layout((4,)), "numb
 CONTEXTS = {"none": Layout(), "codes and numbers": Layout((3,), 2)}
 SIZES = (3, 0, 1, 5, 2, 3)
 SMALL = {"width": 8, "num_heads": 2}
-REDUCED = {
-    "mean": lambda rows: rows.mean(0),
-    "sum": lambda rows: rows.sum(0),
-    "max": lambda rows: rows.amax(0),
-    "min": lambda rows: rows.amin(0),
-    "std": lambda rows: rows.std(0, correction=0),
-    "logmeanexp": lambda rows: rows.exp().mean(0).log(),
-}
 
 
 def table(layout: Layout, num_rows: int, seed: int = 0) -> torch.Tensor:
@@ -115,7 +108,7 @@ def test_several_reductions_stand_side_by_side():
     close(torch.cat(alone), outputs(network, sets, context), atol=1e-9, rtol=1e-9)
 
 
-@pytest.mark.parametrize("reduce", [*REDUCED, "mean+max"])
+@pytest.mark.parametrize("reduce", [*REDUCTIONS, "mean+max"])
 @pytest.mark.parametrize("strategy", ["k2", "k3", "k2+features"])
 def test_all_tuples_are_reduced(strategy, reduce):
     """f reads the size too, unless its outputs are summed."""
@@ -126,7 +119,7 @@ def test_all_tuples_are_reduced(strategy, reduce):
         if reduce != "sum":
             x = torch.cat([x, torch.full((len(x), 1), math.log1p(len(x)))], 1)
         each = network.pooling.f(torch.stack([x[list(order)] for order in permutations(range(len(x)), k)]))
-        close(found, torch.cat([REDUCED[name](each) for name in reduce.split("+")]))
+        close(found, torch.cat([REDUCTIONS[name](each) for name in reduce.split("+")]))
     if not {*reduce.split("+")} <= {"mean", "std", "logmeanexp"}:
         assert built(strategy, reduce=reduce).pooling.orderings_train is None
 

@@ -37,6 +37,7 @@ from janossy.nn.encoder.padding import Padding
 from janossy.saving import describe, rebuild, weights
 from tests.examples import SET_LAYERS, SIZES, WIDTH, distinct_sets, generator, set_layer, tied_sets
 from tests.laws import close, law_gradients, value_and_gradients
+from tests.oracle import REDUCTIONS
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -105,19 +106,13 @@ def moments(queries, keys, x):
 
 def relations(layer, x):
     """Returns f of every tuple that begins with the element, filled with zeros and then reduced."""
-    reduce = {
-        "mean": lambda rows: rows.mean(0),
-        "sum": lambda rows: rows.sum(0),
-        "max": lambda rows: rows.amax(0),
-        "logmeanexp": lambda rows: rows.logsumexp(0) - log(len(rows)),
-    }[layer.reduce]
     found, filled = [], nn.functional.pad(x, (0, 0, 0, layer.k))  # zeros behind the elements
     for i in range(len(x)):
         others = [j for j in range(len(x)) if j != i]
         tuples = [
             (i, *rest, *range(len(x), len(x) + layer.k)) for rest in permutations(others, min(layer.k, len(x)) - 1)
         ]
-        found.append(reduce(layer.f(torch.stack([filled[list(each[: layer.k])] for each in tuples]))))
+        found.append(REDUCTIONS[layer.reduce](layer.f(torch.stack([filled[list(each[: layer.k])] for each in tuples]))))
     return torch.stack(found) if found else layer.f(filled[None, : layer.k])[:0]
 
 

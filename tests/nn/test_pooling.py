@@ -25,6 +25,7 @@ from janossy.evaluate import Gather, Problem, Rates, choose
 from janossy.export import PaddedNetwork
 from tests.examples import FITTING, D, distinct_sets, drawing, generator, pooling, tied_sets
 from tests.laws import close, law_invariant, pooled
+from tests.oracle import REDUCTIONS
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -34,13 +35,7 @@ def test_reduce():
     sets = distinct_sets((4, 2))
     rows = JanossyPooling(f, Tuples(2)).rows(sets)
     assert isinstance(rows, Ragged) and rows.sizes == (12, 2) and rows.values.shape == (14, 4)
-    expected = {
-        "mean": lambda r: r.mean(0),
-        "sum": lambda r: r.sum(0),
-        "max": lambda r: r.amax(0),
-        "logmeanexp": lambda r: r.exp().mean(0).log(),
-    }
-    for reduce, formula in expected.items():
+    for reduce, formula in REDUCTIONS.items():
         close(JanossyPooling(f, Tuples(2), reduce=reduce)(sets), torch.stack([formula(r) for r in rows]))
 
 

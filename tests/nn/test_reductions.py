@@ -22,18 +22,11 @@ from janossy.orderings import ImportanceSampled
 from janossy.saving import load, save
 from tests.examples import D, distinct_sets, tied_sets
 from tests.laws import close
+from tests.oracle import REDUCTIONS
 
 pytestmark = pytest.mark.usefixtures("float64")
 
 SEVERAL = ("mean", "std", "max", "min")
-BY_HAND = {
-    "mean": lambda x: x.mean(0),
-    "sum": lambda x: x.sum(0),
-    "max": lambda x: x.amax(0),
-    "min": lambda x: x.amin(0),
-    "std": lambda x: x.std(0, correction=0),
-    "logmeanexp": lambda x: x.exp().mean(0).log(),
-}
 LAYERS = {
     "single": lambda **options: JanossyPooling(nn.Linear(D, 3), Tuples(1), **options),
     "pairs": lambda **options: JanossyPooling(TupleMLP(2, D, 3), Tuples(2), **options),
@@ -52,9 +45,9 @@ def test_by_brute_force(name, make):
     sets = make((3, 0, 1, 4, 3))
     pooling = layer(name, OF_ROWS)
     rows = pooling.rows(sets)
-    close(pooling(sets), torch.stack([torch.cat([BY_HAND[reduce](x) for reduce in OF_ROWS]) for x in rows]))
+    close(pooling(sets), torch.stack([torch.cat([REDUCTIONS[reduce](x) for reduce in OF_ROWS]) for x in rows]))
     for reduce in OF_ROWS:
-        close(layer(name, reduce)(sets), torch.stack([BY_HAND[reduce](x) for x in rows]))
+        close(layer(name, reduce)(sets), torch.stack([REDUCTIONS[reduce](x) for x in rows]))
 
 
 @pytest.mark.parametrize("name", LAYERS)

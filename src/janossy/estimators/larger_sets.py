@@ -1,11 +1,13 @@
 """Sets larger than in training: what predicts them is chosen by training on the smaller sets alone."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import ceil
 
 import torch
 from torch import Tensor
 
+from janossy.estimators.batches import Examples
 from janossy.estimators.contenders import Contender, Run, linked
 from janossy.estimators.interrupts import now
 from janossy.estimators.out_of_fold import outputs_by_draw
@@ -64,6 +66,57 @@ def by_growth(totals: Sequence[Contender], sizes: Tensor, targets: Tensor) -> li
     return [total for _, total in sorted(zip(explained, totals, strict=True), key=lambda each: -each[0])]
 
 
+@dataclass(frozen=True)
+class _Copies:
+    """Copies of a search's contenders, which are trained on the smaller sets and judged by larger ones."""
+
+    trainer: Trainer
+    """The trainer of the search."""
+    split: Split
+    """The smaller sets of its first split."""
+    larger: Examples
+    part: float
+    """The part of the training sets that is smaller."""
+
+    def trained(self, contender: Contender, latest: float, further: float = 0.0) -> Run | None:
+        """Returns a contender's copy after its training; None if the time does not suffice.
+
+        ``further``: the time must also suffice for so many times the copy's training.
+        """
+        copied = Contender(contender.index, contender.candidate)
+        # beside another contender, a training that diverges ends with a note
+        on_smaller = self.trainer.on_split(self.split, [copied, contender], "smaller sets")
+        if (1 + further) * self._seconds(on_smaller, contender) > latest - now():
+            return None
+        if copied.candidate.classical:
+            on_smaller.fit(copied, latest, 1)
+        else:
+            on_smaller.train_further(copied, 1.0, latest)
+        is_whole = copied.runs and not copied.note and not copied.runs[0].trained.ending
+        return copied.runs[0] if is_whole else None
+
+    def _seconds(self, on_smaller: Trainer, contender: Contender) -> float:
+        """Estimates the seconds of a copy's training."""
+        if not contender.runs:
+            return on_smaller.estimate(contender, 1.0)
+        epochs = on_smaller.plan(0, 1.0).epochs / contender.planned if contender.planned else 1.0
+        return self.part * contender.seconds * epochs
+
+    def seconds_on_all(self, run: Run) -> float:
+        """Returns the seconds in which a contender surely trains on sets of all sizes, given the run of its copy."""
+        epochs = self.trainer.plan(0, 1.0).epochs / len(run.trained.history)
+        return SURE_TRAINING * run.trained.seconds * epochs / self.part
+
+    def predicted(self, run: Run) -> Tensor:
+        """Returns a copy's predictions of the larger sets."""
+        outputs = outputs_by_draw(run.network.eval(), self.larger, self.trainer.num_permutations)
+        return linked(outputs, self.trainer.task)
+
+    def losses(self, predicted: Tensor) -> Tensor:
+        """Returns the weighted loss of each larger set."""
+        return self.trainer.task.losses(predicted, self.larger.targets) * self.larger.weights
+
+
 def best_for_larger(
     trainer: Trainer, average: Mapping[Contender, int], others: Sequence[Contender]
 ) -> Contender | None:
@@ -85,65 +138,27 @@ def best_for_larger(
     if found is None:
         return None
     split, larger = found
-    examples = trainer.examples[larger]
-    part = len(split[0]) / len(trainer.splits[0][0])
-
-    def trained(contender: Contender, latest: float, further: float = 0.0) -> Run | None:
-        """Returns a copy that was trained on the smaller sets; None if the time does not suffice.
-
-        ``further``: the time must also suffice for so many times the copy's training.
-        """
-        copied = Contender(contender.index, contender.candidate)
-        # beside another contender, a training that diverges ends with a note
-        on_smaller = trainer.on_split(split, [copied, contender], "smaller sets")
-        if (1 + further) * _seconds(on_smaller, contender, part) > latest - now():
-            return None
-        if copied.candidate.classical:
-            on_smaller.fit(copied, latest, 1)
-        else:
-            on_smaller.train_further(copied, 1.0, latest)
-        is_whole = copied.runs and not copied.note and not copied.runs[0].trained.ending
-        return copied.runs[0] if is_whole else None
-
-    def seconds_on_all(run: Run) -> float:
-        """Returns the seconds in which a contender surely trains on sets of all sizes, given the run of its copy."""
-        epochs = trainer.plan(0, 1.0).epochs / len(run.trained.history)
-        return SURE_TRAINING * run.trained.seconds * epochs / part
-
-    def predicted(run: Run) -> Tensor:
-        return linked(outputs_by_draw(run.network.eval(), examples, trainer.num_permutations), trainer.task)
-
-    def losses(mean: Tensor) -> Tensor:
-        return trainer.task.losses(mean, examples.targets) * examples.weights
-
+    copies = _Copies(trainer, split, trainer.examples[larger], len(split[0]) / len(trainer.splits[0][0]))
     first, *less_likely = by_growth(others, sizes, trainer.examples.targets.cpu())
-    run = trained(first, trainer.deadline)
+    run = copies.trained(first, trainer.deadline)
     if run is None:
         return None
-    best, of_best = first, losses(predicted(run))
-    latest = trainer.deadline - seconds_on_all(run)
+    best, of_best = first, copies.losses(copies.predicted(run))
+    latest = trainer.deadline - copies.seconds_on_all(run)
     of_average: list[tuple[int, Tensor]] = []
     for contender in sorted(average, key=lambda each: -average[each]):
-        if (run := trained(contender, latest)) is not None:
-            of_average.append((average[contender], predicted(run)))
+        if (run := copies.trained(contender, latest)) is not None:
+            of_average.append((average[contender], copies.predicted(run)))
     if not of_average:
         return None
     for other in less_likely:
-        run = trained(other, latest, SURE_TRAINING / part)
-        if run is not None and seconds_on_all(run) <= trainer.deadline - now():
-            of_other = losses(predicted(run))
+        run = copies.trained(other, latest, SURE_TRAINING / copies.part)
+        if run is not None and copies.seconds_on_all(run) <= trainer.deadline - now():
+            of_other = copies.losses(copies.predicted(run))
             if of_other.mean() < of_best.mean():
                 best, of_best = other, of_other
     total = sum(count for count, _ in of_average)
     mean = torch.stack([count / total * each for count, each in of_average]).sum(0)
-    gains = [losses(each) - of_best for each in (mean, *(each for _, each in of_average))]
+    gains = [copies.losses(each) - of_best for each in (mean, *(each for _, each in of_average))]
     is_better = all(gain.mean() > BEYOND_CHANCE * gain.std(correction=0) / len(gain) ** 0.5 for gain in gains)
     return best if is_better else None
-
-
-def _seconds(on_smaller: Trainer, contender: Contender, part: float) -> float:
-    """Estimates the seconds of a copy's training on the smaller sets, which are this part of all."""
-    if not contender.runs:
-        return on_smaller.estimate(contender, 1.0)
-    epochs = on_smaller.plan(0, 1.0).epochs / contender.planned if contender.planned else 1.0
-    return part * contender.seconds * epochs
