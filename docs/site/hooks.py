@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import latex2mathml.converter
-from links import check  # MkDocs puts this folder on the path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
-from results import page as results_page
 
 import janossy
+from links import check  # MkDocs puts this folder on the path
+from results import page as results_page
 
 ROOT = Path(__file__).parents[2]
 LOOK = ROOT / "src" / "janossy" / "cli" / "pages" / "look.css"
